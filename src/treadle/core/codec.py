@@ -1,0 +1,40 @@
+"""Events to stored form and back: (kind, version, JSON body). An unknown kind or version is refused, never guessed at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import msgspec
+
+from .errors import LedgerDamaged, LedgerTooNew
+from .events import KINDS, Event
+from .usage import Usage
+from .values import Value
+
+VERSION = 1
+_KIND_OF = {struct: kind for kind, struct in KINDS.items()}
+_encode = msgspec.json.Encoder(decimal_format="string").encode
+_DECODERS: dict[tuple[str, int], Callable[[bytes | str], Any]] = {
+    (kind, VERSION): msgspec.json.Decoder(struct).decode for kind, struct in KINDS.items()
+}
+_WITH_USAGE = {"model.responded": "usage", "model.intended": "reserve", "usage.reported": "usage", "charge.intended": "reserve"}
+
+
+def encode(event: Value) -> tuple[str, int, bytes]:
+    """(kind, version, body) of an event."""
+    return _KIND_OF[type(event)], VERSION, _encode(event)
+
+
+def decode(kind: str, version: int, body: bytes | str) -> Event:
+    """The event. LedgerTooNew for a kind or version unknown here, LedgerDamaged for a body that is not one."""
+    decoder = _DECODERS.get((kind, version))
+    if decoder is None:
+        raise LedgerTooNew(f"Record of kind {kind!r}, version {version}, is unknown here. Update Treadle.")
+    try:
+        event = cast("Event", decoder(body))
+    except msgspec.DecodeError as error:
+        raise LedgerDamaged(f"Record of kind {kind!r} cannot be read: {error}") from error
+    if (name := _WITH_USAGE.get(kind)) is not None:
+        cast("Usage", getattr(event, name)).checked()  # Decimal lets "NaN" and "-1" through
+    return event

@@ -1,0 +1,216 @@
+"""Every error that Treadle raises, as one tree split by what the caller does next.
+
+    TreadleError
+    ├── InputError                    nothing was started: correct the call (command line: exit 2)
+    │   ├── ConfigurationError        a setting, key, provider, path or flag is wrong
+    │   ├── DefinitionError           a loop, workflow or agent is ill-defined
+    │   ├── UnknownExecution          no such execution in this store
+    │   ├── OwnerAlive                another process is running it
+    │   ├── DefinitionChanged         the code is not the code that started it
+    │   ├── InputMismatch             stored input does not fit today's input type
+    │   └── AnswerRefused             stale, foreign, empty or second answer
+    ├── InvalidStateTransition        an event that the state does not allow
+    ├── FrameError                    a frame that cannot be trusted; nothing of it is used
+    │   ├── MalformedFrame  WrongKind  UnsupportedVersion  DigestMismatch  InvalidField
+    │   └── BrokenInvariant  IdentityMismatch  DanglingMessage  StaleScopeReceipt
+    ├── LedgerError                   the store; the execution goes on when the fault is gone
+    │   ├── LedgerFull  LedgerReadOnly  LedgerLocked  LedgerDamaged  LedgerTooNew  LedgerUnavailable
+    │   ├── StaleEpoch                another owner has taken over
+    │   └── LedgerGap                 a batch does not follow the last one
+    ├── ProviderError                 a model call that failed, with its class
+    ├── ToolError                     a tool call that failed, with its class
+    └── ReportError                   a report from user code
+        └── InvalidUsage  InvalidReceipt  OutsideRound
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ProviderErrorKind = Literal["auth", "quota", "overload", "context-too-long", "bad-request", "network", "protocol"]
+ToolErrorKind = Literal[
+    "safety", "not-found", "permission", "argument", "timeout", "rate-limit", "conflict", "execution"
+]
+
+
+class TreadleError(Exception):
+    """Something in Treadle went wrong."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+
+
+class InputError(TreadleError):
+    """The call cannot be carried out as given; nothing was started."""
+
+
+class ConfigurationError(InputError):
+    """A setting is wrong."""
+
+
+class DefinitionError(InputError):
+    """A loop, workflow or agent is ill-defined."""
+
+
+class UnknownExecution(InputError):
+    """No such execution in this store."""
+
+
+class OwnerAlive(InputError):
+    """Another process is running this execution."""
+
+
+class DefinitionChanged(InputError):
+    """The definition is not the one that started this execution (FR-25)."""
+
+    def __init__(self, stored: str, current: str, parts: Sequence[str]) -> None:
+        self.stored, self.current, self.parts = stored, current, tuple(parts)
+        super().__init__(
+            f"The definition has changed since this execution was started: {', '.join(parts) or 'unknown parts'} "
+            f"(was {stored[:12]}, is {current[:12]}). Restore it, or adopt the change: treadle resume --adopt"
+        )
+
+
+class InputMismatch(InputError):
+    """The stored input does not fit the input type of today's definition."""
+
+
+class AnswerRefused(InputError):
+    """This answer fits no open question."""
+
+
+class InvalidStateTransition(TreadleError):
+    """The state does not allow this; it is unchanged."""
+
+    def __init__(self, source: str, target: str) -> None:
+        self.source, self.target = source, target
+        super().__init__(f"{source} does not lead to {target}")
+
+
+class FrameError(TreadleError):
+    """A stored frame cannot be trusted. `path` names the field, in the JSON form's own names."""
+
+    def __init__(self, message: str = "", *, path: str = "$") -> None:
+        self.path = path
+        super().__init__(f"{path}: {message or (type(self).__doc__ or '').strip()}")
+
+
+class MalformedFrame(FrameError):
+    """Not JSON."""
+
+
+class WrongKind(FrameError):
+    """A frame of another kind."""
+
+
+class UnsupportedVersion(FrameError):
+    """Written by a version that this one does not know."""
+
+
+class DigestMismatch(FrameError):
+    """The bytes are not those that were written."""
+
+
+class InvalidField(FrameError):
+    """A field is missing or of the wrong type."""
+
+
+class BrokenInvariant(FrameError):
+    """The fields contradict one another."""
+
+
+class IdentityMismatch(FrameError):
+    """A frame of another loop, step or role."""
+
+
+class DanglingMessage(FrameError):
+    """The frame points at a message that is not there."""
+
+
+class StaleScopeReceipt(FrameError):
+    """The workspace no longer holds what the scope receipt says."""
+
+
+class LedgerError(TreadleError):
+    """The store failed. What was committed is safe; resume when the fault is gone."""
+
+
+class LedgerFull(LedgerError):
+    """No space left for the store. Free some, then resume."""
+
+
+class LedgerReadOnly(LedgerError):
+    """The store cannot be written. Check the permissions of the file and of its folder."""
+
+
+class LedgerLocked(LedgerError):
+    """Another process holds the store locked."""
+
+
+class LedgerDamaged(LedgerError):
+    """The store is damaged or is no Treadle store."""
+
+
+class LedgerTooNew(LedgerError):
+    """The store was written by a newer version of Treadle. Update Treadle."""
+
+
+class LedgerUnavailable(LedgerError):
+    """The store cannot be reached."""
+
+
+class StaleEpoch(LedgerError):
+    """Another owner has taken over this execution; this one must stop."""
+
+
+class LedgerGap(LedgerError):
+    """A batch does not follow the last committed record; memory must be dropped and read anew."""
+
+
+class ProviderError(TreadleError):
+    """A model call failed.
+
+    `maybe_charged` is true where the request may have been billed although no usage came back.
+    `retry_at_us` is wall time in microseconds since the epoch, where the provider named one.
+    """
+
+    def __init__(
+        self, kind: ProviderErrorKind, message: str, *, retry_at_us: int | None = None, maybe_charged: bool = False
+    ) -> None:
+        self.kind: ProviderErrorKind = kind
+        self.retry_at_us, self.maybe_charged = retry_at_us, maybe_charged
+        super().__init__(message)
+
+    @property
+    def transient(self) -> bool:
+        """Whether the same request may succeed later by itself."""
+        return self.kind in ("overload", "network", "protocol")
+
+
+class ToolError(TreadleError):
+    """A tool call failed. The message goes to the model, the hint says what to try next (AG-09)."""
+
+    def __init__(self, kind: ToolErrorKind, message: str, *, hint: str = "", transient: bool | None = None) -> None:
+        self.kind: ToolErrorKind = kind
+        self.hint = hint
+        self.transient = kind in ("timeout", "rate-limit") if transient is None else transient
+        super().__init__(message)
+
+
+class ReportError(TreadleError):
+    """A report from user code cannot be taken."""
+
+
+class InvalidUsage(ReportError):
+    """Usage counters are whole and not negative; cost is finite and not negative."""
+
+
+class InvalidReceipt(ReportError):
+    """A receipt has 1 to 512 characters, and a task has at most 65,536 of them."""
+
+
+class OutsideRound(ReportError):
+    """The round that this context belongs to is over."""
