@@ -18,7 +18,12 @@ _encode = msgspec.json.Encoder(decimal_format="string").encode
 _DECODERS: dict[tuple[str, int], Callable[[bytes | str], Any]] = {
     (kind, VERSION): msgspec.json.Decoder(struct).decode for kind, struct in KINDS.items()
 }
-_WITH_USAGE = {"model.responded": "usage", "model.intended": "reserve", "usage.reported": "usage", "charge.intended": "reserve"}
+_WITH_USAGE = {
+    "model.responded": "usage",
+    "model.intended": "reserve",
+    "usage.reported": "usage",
+    "charge.intended": "reserve",
+}
 
 
 def encode(event: Value) -> tuple[str, int, bytes]:

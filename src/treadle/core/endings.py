@@ -6,9 +6,7 @@ from typing import Literal
 
 from .values import Value
 
-Status = Literal[
-    "running", "done", "failed", "stopped", "paused", "waiting-input", "rejected", "cancelled", "skipped"
-]
+Status = Literal["running", "done", "failed", "stopped", "paused", "waiting-input", "rejected", "cancelled", "skipped"]
 Code = Literal[
     "",
     "accepted",
@@ -80,7 +78,9 @@ ENDINGS: tuple[Ending, ...] = (
     _row("done", "no-change", 0, "green", NEUTRAL, "", "accepted, nothing had to change"),
     _row("failed", "exhausted", 1, "red", NO, "fork", "the last round was rejected"),
     _row("stopped", "limit", 4, "amber", NEUTRAL, "extend", "a limit was reached"),
-    _row("stopped", "usage-unavailable", 4, "amber", NEUTRAL, "resume with a price", "usage or price unknown under a cap"),
+    _row(
+        "stopped", "usage-unavailable", 4, "amber", NEUTRAL, "resume with a price", "usage or price unknown under a cap"
+    ),
     _row("failed", "thrash", 1, "red", NO, RETRY, "the agent was spinning"),
     _row("failed", "timeout", 1, "red", NO, RETRY, "a round took too long"),
     _row("failed", "provider", 1, "red", NO, RETRY, "the model could not be used"),
@@ -119,6 +119,6 @@ def exit_code(status: Status, code: Code, *, signal: str = "") -> int:
 
 def is_final(status: Status, code: Code) -> bool:
     """Whether resume can only give the stored result back."""
-    return (status, code) in _BY_CODE and status in ("done", "rejected", "cancelled") or (
+    return ((status, code) in _BY_CODE and status in ("done", "rejected", "cancelled")) or (
         status == "failed" and RETRY not in _BY_CODE[status, code].goes_on_by
     )

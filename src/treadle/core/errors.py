@@ -1,26 +1,26 @@
 """Every error that Treadle raises, as one tree split by what the caller does next.
 
-    TreadleError
-    ├── InputError                    nothing was started: correct the call (command line: exit 2)
-    │   ├── ConfigurationError        a setting, key, provider, path or flag is wrong
-    │   ├── DefinitionError           a loop, workflow or agent is ill-defined
-    │   ├── UnknownExecution          no such execution in this store
-    │   ├── OwnerAlive                another process is running it
-    │   ├── DefinitionChanged         the code is not the code that started it
-    │   ├── InputMismatch             stored input does not fit today's input type
-    │   └── AnswerRefused             stale, foreign, empty or second answer
-    ├── InvalidStateTransition        an event that the state does not allow
-    ├── FrameError                    a frame that cannot be trusted; nothing of it is used
-    │   ├── MalformedFrame  WrongKind  UnsupportedVersion  DigestMismatch  InvalidField
-    │   └── BrokenInvariant  IdentityMismatch  DanglingMessage  StaleScopeReceipt
-    ├── LedgerError                   the store; the execution goes on when the fault is gone
-    │   ├── LedgerFull  LedgerReadOnly  LedgerLocked  LedgerDamaged  LedgerTooNew  LedgerUnavailable
-    │   ├── StaleEpoch                another owner has taken over
-    │   └── LedgerGap                 a batch does not follow the last one
-    ├── ProviderError                 a model call that failed, with its class
-    ├── ToolError                     a tool call that failed, with its class
-    └── ReportError                   a report from user code
-        └── InvalidUsage  InvalidReceipt  OutsideRound
+TreadleError
+├── InputError                    nothing was started: correct the call (command line: exit 2)
+│   ├── ConfigurationError        a setting, key, provider, path or flag is wrong
+│   ├── DefinitionError           a loop, workflow or agent is ill-defined
+│   ├── UnknownExecution          no such execution in this store
+│   ├── OwnerAlive                another process is running it
+│   ├── DefinitionChanged         the code is not the code that started it
+│   ├── InputMismatch             stored input does not fit today's input type
+│   └── AnswerRefused             stale, foreign, empty or second answer
+├── InvalidStateTransition        an event that the state does not allow
+├── FrameError                    a frame that cannot be trusted; nothing of it is used
+│   ├── MalformedFrame  WrongKind  UnsupportedVersion  DigestMismatch  InvalidField
+│   └── BrokenInvariant  IdentityMismatch  DanglingMessage  StaleScopeReceipt
+├── LedgerError                   the store; the execution goes on when the fault is gone
+│   ├── LedgerFull  LedgerReadOnly  LedgerLocked  LedgerDamaged  LedgerTooNew  LedgerUnavailable
+│   ├── StaleEpoch                another owner has taken over
+│   └── LedgerGap                 a batch does not follow the last one
+├── ProviderError                 a model call that failed, with its class
+├── ToolError                     a tool call that failed, with its class
+└── ReportError                   a report from user code
+    └── InvalidUsage  InvalidReceipt  OutsideRound
 """
 
 from __future__ import annotations

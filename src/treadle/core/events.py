@@ -189,6 +189,7 @@ class Extended(Value, frozen=True, kw_only=True):
     max_cost_usd: Decimal | None = None
     max_duration_us: int | None = None
     max_tokens: int | None = None
+    priced: bool | None = None  # a price is known now (resume --price)
 
 
 class Reopened(Value, frozen=True, kw_only=True):

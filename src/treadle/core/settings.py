@@ -36,6 +36,7 @@ class AgentSettings(Value, frozen=True, kw_only=True):
     on_invalid: Literal["stop_batch", "run_valid"] = "stop_batch"  # AG-15
     history: Literal["continue", "fresh"] = "continue"  # a later act goes on from the preserved leaf, or starts anew
     no_call_turns: int = 3  # turns without a tool call until the directive, and again until the stop (AG-11)
+    recovery_attempts: int = 8  # batches in a row of which every call failed, until the loop stops
     provider_attempts: int = 6  # requests for one turn that fail for a passing reason, until the loop stops
 
 

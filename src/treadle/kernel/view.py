@@ -15,7 +15,7 @@ class View:
     `digest` is a running digest of the branch, so that a request's digest needs no walk over the history (AG-27).
     """
 
-    __slots__ = ("digest", "generation", "leaf", "messages", "size")
+    __slots__ = ("__weakref__", "digest", "generation", "leaf", "messages", "size")
 
     def __init__(self) -> None:
         self.messages: list[Message] = []

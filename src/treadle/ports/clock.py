@@ -25,8 +25,8 @@ class Clock(ABC):
         """0 <= x < 1."""
 
     @abstractmethod
-    def new_id(self, prefix: str) -> str:
-        """A fresh id that sorts by time: prefix, then letters and digits."""
+    def new_id(self) -> str:
+        """A fresh id of 12 letters and digits, random from the first, so that a short prefix names it."""
 
 
 class CrashPoints:

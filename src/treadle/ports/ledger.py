@@ -135,7 +135,9 @@ class Ledger(ABC):
         """The latest snapshot, at or before `at`."""
 
     @abstractmethod
-    async def records(self, execution_id: str, *, after: int = 0, to: int | None = None, limit: int | None = None) -> list[Record]:
+    async def records(
+        self, execution_id: str, *, after: int = 0, to: int | None = None, limit: int | None = None
+    ) -> list[Record]:
         """Records with after < seq <= to, in order."""
 
     @abstractmethod

@@ -1,1 +1,1 @@
-
+"""Drives the machine: decide, perform, commit, advance."""

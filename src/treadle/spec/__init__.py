@@ -1,1 +1,1 @@
-
+"""Loops as people define them, and their checks; the composition root builds what runs."""

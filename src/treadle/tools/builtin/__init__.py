@@ -1,1 +1,1 @@
-
+"""The tools that work on one workspace."""

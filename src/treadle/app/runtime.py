@@ -1,0 +1,237 @@
+"""Starts executions, takes them over, and drives them: what the command line, the service and Python users call."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+from treadle.core import events as ev
+from treadle.core.endings import RETRY, ending, is_final
+from treadle.core.errors import DefinitionChanged, InputError
+from treadle.effects.loop import LoopEffects
+from treadle.kernel.states import LoopState
+from treadle.kernel.steering import Extend, Steering, encode, to_event
+from treadle.ports.clock import NO_CRASH_POINTS, Clock, CrashPoints
+from treadle.ports.ledger import Ledger
+from treadle.ports.observer import Observer
+from treadle.runtime.clock import SystemClock
+from treadle.runtime.document import document
+from treadle.runtime.driver import Driver
+from treadle.runtime.journal import Journal, load_state
+from treadle.settings import Settings
+from treadle.spec.definitions import Loop
+
+from .build import Built, build
+from .inputs import check_input, dump_input
+
+
+@dataclass(frozen=True, slots=True)
+class Reopening:
+    """What a person says when going on with an execution."""
+
+    retry_incomplete: bool = False
+    adopt: bool = False
+    price: bool = False  # a price was given
+    force: bool = False
+    actor: str = ""
+
+
+class Session:
+    """One execution in this process."""
+
+    def __init__(self, journal: Journal, driver: Driver, effects: LoopEffects) -> None:
+        self.journal, self.driver, self.effects = journal, driver, effects
+
+    @property
+    def execution_id(self) -> str:
+        """The execution's id."""
+        return self.journal.execution_id
+
+    @property
+    def state(self) -> LoopState:
+        """The state as of now."""
+        return self.journal.state
+
+    async def run(self) -> dict[str, Any]:
+        """Drives it until it rests; the document of SV-03."""
+        await self.driver.run()
+        return document(self.execution_id, self.state)
+
+    async def steer(self, steering: Steering) -> None:
+        """An answer or an extension from this very process. AnswerRefused, InputError."""
+        self.journal.emit(to_event(self.state, steering, self.journal.clock.wall_us()))
+        await self.journal.flush()
+
+    async def close(self) -> None:
+        """Gives the execution and its connections up."""
+        try:
+            await self.effects.close()
+        finally:
+            await self.journal.close()
+
+
+class Runtime:
+    """Executions of one store. Give it up with `close`."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        points: CrashPoints = NO_CRASH_POINTS,
+        observers: tuple[Observer, ...] = (),
+        quota_wait_s: float | None = 0.0,
+    ) -> None:
+        self.ledger, self.settings, self.points, self.observers = ledger, settings, points, observers
+        self.clock = clock or SystemClock()
+        self.quota_wait_s = quota_wait_s
+        self.owner = f"{socket.gethostname()}:{os.getpid()}"
+
+    async def start(
+        self, loop: Loop, value: Any, *, execution_id: str | None = None, definition: str = ""
+    ) -> Session:
+        """A new execution, durable when this returns; nothing has been paid yet. InputError for anything that is wrong."""
+        built = build(loop, self.settings, self.clock)
+        input_json, task = dump_input(loop, value)
+        execution_id = execution_id or self.clock.new_id()
+        started = ev.LoopStarted(
+            settings=built.settings,
+            step_exec_id=execution_id,
+            input_json=built.redact(input_json),
+            task=built.redact(task),
+            fingerprint=built.fingerprint,
+            at_us=self.clock.wall_us(),
+            workspace=built.workspace,
+            definition=definition,
+        )
+        journal = await Journal.create(
+            self.ledger, execution_id, started, clock=self.clock, owner=self.owner, observers=self.observers
+        )
+        return self._session(journal, built)
+
+    async def resume(self, execution_id: str, loop: Loop, how: Reopening, *, definition: str = "") -> Session:
+        """Takes an execution over and makes it ready to run.
+
+        InputError where it cannot go on as asked; DefinitionChanged, InputMismatch, OwnerAlive, UnknownExecution.
+        Ask `resting` first: a finished execution needs no session.
+        """
+        built = build(loop, self.settings, self.clock)
+        state, _, _ = await load_state(self.ledger, execution_id)
+        check_input(loop, state.input_json)
+        if not how.adopt:
+            _same_definition(state.fingerprint, built.fingerprint)
+        journal = await Journal.open(
+            self.ledger,
+            execution_id,
+            clock=self.clock,
+            owner=self.owner,
+            observers=self.observers,
+            force=how.force,
+        )
+        session = self._session(journal, built)
+        try:
+            await self._go_on(session, built, how, definition)
+        except BaseException:
+            await session.close()
+            raise
+        return session
+
+    async def _go_on(self, session: Session, built: Built, how: Reopening, definition: str) -> None:
+        journal = session.journal
+        state = journal.state
+        if how.adopt and state.fingerprint != built.fingerprint:
+            adopted = ev.Adopted(
+                actor=how.actor,
+                settings=built.settings,
+                fingerprint=built.fingerprint,
+                definition=definition or state.definition,
+            )
+            journal.emit(adopted)
+        elif definition and definition != state.definition:
+            journal.emit(
+                ev.Adopted(
+                    actor=how.actor, settings=state.settings, fingerprint=state.fingerprint, definition=definition
+                )
+            )
+        if state.code == "usage-unavailable" and how.price:
+            journal.emit(ev.Extended(actor=how.actor, priced=True))
+        elif state.status == "failed" and how.retry_incomplete:
+            journal.emit(ev.Reopened(actor=how.actor))
+        elif state.code == "quota" and state.pending is not None and state.pending.until_us is None:
+            journal.emit(ev.WaitEnded(at_us=self.clock.wall_us()))  # a person says that it is worth another try
+        await session.driver.take_over()
+        await journal.flush()
+
+    def _session(self, journal: Journal, built: Built) -> Session:
+        effects = LoopEffects(built.parts, self.clock, self.points)
+        driver = Driver(journal, effects, self.clock, self.points, quota_wait_s=self.quota_wait_s)
+        return Session(journal, driver, effects)
+
+    # ---- looking and steering
+
+    async def state(self, execution_id: str, *, at: int | None = None) -> LoopState:
+        """The state now, or as it was after record `at`."""
+        return (await load_state(self.ledger, execution_id, at=at))[0]
+
+    async def steer(self, execution_id: str, steering: Steering) -> LoopState:
+        """Gives the request to whoever owns the execution, or carries it out at once where nobody does.
+
+        AnswerRefused and InputError against the state as it is now.
+        """
+        row = await self.ledger.row(execution_id)
+        state = await self.state(row.execution_id)
+        to_event(state, steering, self.clock.wall_us())
+        if row.owner_alive:
+            kind, body = encode(steering)
+            await self.ledger.post(row.execution_id, kind, body, at_us=self.clock.wall_us())
+            return state
+        journal = await Journal.open(
+            self.ledger, row.execution_id, clock=self.clock, owner=self.owner, observers=self.observers
+        )
+        try:
+            journal.emit(to_event(journal.state, steering, self.clock.wall_us()))
+            await journal.flush()
+        finally:
+            await journal.close()
+        return journal.state
+
+    async def close(self) -> None:
+        """Closes the store."""
+        await self.ledger.close()
+
+
+def resting(state: LoopState, how: Reopening) -> str:
+    """Why an execution does not go on by itself, in words; empty where a session may be opened (FR-26, table of endings)."""
+    if state.status == "running" or (state.status == "paused"):
+        return ""
+    if is_final(state.status, state.code):
+        return "it has ended"
+    if state.status == "waiting-input":
+        return "it waits for an answer"
+    if state.code == "usage-unavailable":
+        return "" if how.price else "it needs a price: resume --price IN,OUT"
+    if state.status == "stopped":
+        return "it needs more room: treadle extend"
+    if state.status == "failed" and RETRY in ending(state.status, state.code).goes_on_by:
+        return "" if how.retry_incomplete else "it failed: resume --retry-incomplete"
+    return "it has ended"
+
+
+def _same_definition(stored: dict[str, str], current: dict[str, str]) -> None:
+    if stored == current:
+        return
+    names = sorted(set(stored) | set(current))
+    differ = [name for name in names if stored.get(name) != current.get(name)]
+    raise DefinitionChanged(_one(stored), _one(current), differ)
+
+
+def _one(fingerprint: dict[str, str]) -> str:
+    from hashlib import blake2b
+
+    return blake2b(repr(sorted(fingerprint.items())).encode(), digest_size=16).hexdigest()
+
+
+__all__ = ["Extend", "InputError", "Reopening", "Runtime", "Session", "resting"]

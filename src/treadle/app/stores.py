@@ -1,0 +1,31 @@
+"""Store addresses to ledgers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from treadle.core.errors import ConfigurationError
+from treadle.ports.clock import CrashPoints
+from treadle.ports.ledger import Ledger
+
+FORMS = "sqlite:///FILE (sqlite:////ABSOLUTE/FILE) or memory:"
+
+
+async def open_store(url: str, points: CrashPoints, *, create: bool = True) -> Ledger:
+    """The ledger at this address. ConfigurationError for a form that is none; LedgerError where it cannot be opened.
+
+    With `create` false, a file that does not exist is a ConfigurationError, so that reading commands make none.
+    """
+    if url == "memory:":
+        from treadle.ledger.inmemory import InMemoryLedger
+
+        return InMemoryLedger()
+    scheme, found, rest = url.partition("://")
+    if scheme != "sqlite" or not found or not rest.startswith("/") or len(rest) < 2:
+        raise ConfigurationError(f"--store {url!r} is no store address. Use {FORMS}.")
+    path = Path(rest[1:]).expanduser()
+    if not create and not path.exists():
+        raise ConfigurationError(f"There is no store at {path}. Start a loop first (treadle run), or name it: --store.")
+    from treadle.ledger.sqlite import open_sqlite
+
+    return await open_sqlite(path, points=points)

@@ -1,0 +1,93 @@
+"""The definitions of a source file with their line numbers, and the headings of any other text."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from .languages import grammar, language_of
+
+WIDTH = 100  # characters of a definition's first line that are kept
+MOST = 4_000  # definitions of one file; more are data
+MOST_HEADINGS = 60
+FEW_LINES = 2  # first lines of a text without headings
+
+KEYWORD_LINE = re.compile(
+    r"^[ \t]*(?:(?:export|default|public|private|protected|internal|static|abstract|final|open|override|async|pub|local"
+    r"|inline|virtual|sealed|data|partial|extern|cdef|cpdef)\s+)*"
+    r"(?:def|class|func|fn|fun|function|interface|struct|enum|trait|object|module|protocol|proc|sub|macro|record|cdef class)"
+    r"\s+([\w.:]+)[^=;]*$"
+    r"|^([\w-]+)\s*\(\)\s*\{",
+    re.M,
+)
+SCRIPT = re.compile(r"\.(sh|bash|zsh|fish|vue|svelte|kt|kts|swift|scala|php|cs|lua|zig|ex|exs|pl|pm|pyx|pxd|dart|jl|nim|groovy)$", re.I)
+HEADING = re.compile(r"^(?:#{1,6} +\S.*|=+ +\S.*|\[+[\w.\" -]+\]+|<h[1-6][^>]*>.*|[\w.-]+:(?: .*)?)$", re.M)
+UNDERLINED = re.compile(r"^(\S.*)\n([=\-~^\"'*+#])\2{2,}[ \t]*$", re.M)
+
+
+class Definition(NamedTuple):
+    """One definition: lines from 1, the last included; `text` is its first line, stripped and clipped."""
+
+    line: int
+    end: int
+    name: str
+    text: str
+
+
+def definitions_of(path: str, data: bytes) -> list[Definition]:
+    """Definitions in order of their lines; for text that is no source, headings or else its first lines."""
+    language = language_of(path, data)
+    if language:
+        return _parsed(language, data)
+    text = data.decode(errors="replace")
+    if SCRIPT.search(path):
+        return _matched(KEYWORD_LINE, text)
+    return (_matched(UNDERLINED, text) or _matched(HEADING, text))[:MOST_HEADINGS] or _first_lines(text)
+
+
+def _parsed(language: str, data: bytes) -> list[Definition]:
+    from tree_sitter import QueryCursor
+
+    parser, query = grammar(language)
+    root = parser.parse(data).root_node
+    lines = data.split(b"\n")
+    found: dict[int, Definition] = {}
+    for _, captures in QueryCursor(query).matches(root):
+        node, name = captures["def"][0], captures["name"][0]
+        row = node.start_point.row if node.type == "type_definition" else name.start_point.row
+        if row not in found and len(found) < MOST:
+            title = (name.text or b"").decode(errors="replace")
+            found[row] = Definition(row + 1, node.end_point.row + 1, _name(title), _clip(lines[row]))
+    return [found[row] for row in sorted(found)]
+
+
+def _name(title: str) -> str:
+    head = title.split("(")[0].split("<")[0].strip("*& \n")
+    return head.rsplit("::", 1)[-1].rsplit(".", 1)[-1][:64]
+
+
+def _clip(line: bytes) -> str:
+    return line.decode(errors="replace").strip()[:WIDTH]
+
+
+def _matched(pattern: re.Pattern[str], text: str) -> list[Definition]:
+    found: list[Definition] = []
+    line, at = 1, 0
+    for match in pattern.finditer(text):
+        line += text.count("\n", at, match.start())
+        at = match.start()
+        title = match.group().split("\n")[0].strip()
+        name = next((group for group in match.groups() if group), title)
+        found.append(Definition(line, line, name[:64], title[:WIDTH]))
+        if len(found) >= MOST:
+            break
+    starts = [definition.line for definition in found[1:]] + [text.count("\n") + 2]
+    return [definition._replace(end=max(start - 1, definition.line)) for definition, start in zip(found, starts, strict=False)]
+
+
+def _first_lines(text: str) -> list[Definition]:
+    found: list[Definition] = []
+    for number, line in enumerate(text[:4_000].split("\n"), 1):
+        if line.strip() and len(found) < FEW_LINES:
+            found.append(Definition(number, number, "", line.strip()[:WIDTH]))
+    return found

@@ -1,0 +1,41 @@
+"""A kit of small functions. Their bodies are missing."""
+
+
+def is_adult(age):
+    """True if age is 18 or more."""
+    raise NotImplementedError
+
+
+def full_name(first, last):
+    """First and last name with a space between."""
+    raise NotImplementedError
+
+
+def average(numbers):
+    """Average of a list of numbers."""
+    raise NotImplementedError
+
+
+def is_palindrome(text):
+    """True if text reads the same backwards."""
+    raise NotImplementedError
+
+
+def squares(n):
+    """List of the squares of 1..n."""
+    raise NotImplementedError
+
+
+def evens(numbers):
+    """Only the even numbers of the list."""
+    raise NotImplementedError
+
+
+def remove_spaces(text):
+    """Text without spaces."""
+    raise NotImplementedError
+
+
+def unique(items):
+    """Sorted list of the distinct items."""
+    raise NotImplementedError

@@ -1,0 +1,7 @@
+import unittest
+
+import kit
+
+
+class KitTest(unittest.TestCase):
+    pass

@@ -1,0 +1,94 @@
+"""Performs the actions of one loop: hands each to the effect that knows how."""
+
+from __future__ import annotations
+
+from treadle.core.events import BaselineTaken, Event, WorkspaceChanged
+from treadle.kernel import actions as act
+from treadle.kernel.states import LoopState
+from treadle.ports.callback import Actor, Check
+from treadle.ports.clock import Clock, CrashPoints
+from treadle.tools.process import kill_recorded
+
+from .changes import changed_since
+from .host import Host
+from .model import ModelEffect
+from .parts import AgentParts, LoopParts
+from .rounds import RoundEffect
+from .tools import ToolEffect
+
+
+class LoopEffects:
+    """The I/O of one loop."""
+
+    def __init__(self, parts: LoopParts, clock: Clock, points: CrashPoints) -> None:
+        self.parts, self.clock = parts, clock
+        agents = {"act": parts.act, "evaluate": parts.evaluate}
+        self.models = {
+            phase: ModelEffect(agent, parts.redact, clock, points)
+            for phase, agent in agents.items()
+            if isinstance(agent, AgentParts)
+        }
+        self.tools = {
+            phase: ToolEffect(agent.toolset, parts.redact, parts.output_limit, clock, points)
+            for phase, agent in agents.items()
+            if isinstance(agent, AgentParts)
+        }
+        self.rounds = RoundEffect(
+            parts.act if isinstance(parts.act, Actor) else None,
+            parts.evaluate if isinstance(parts.evaluate, Check) else None,
+            parts.scope,
+            clock,
+            points,
+        )
+
+    async def perform(self, action: act.Action, host: Host) -> Event:
+        """The one outcome of an action. LedgerError passes; what tool machinery raises passes, too."""
+        phase = host.state.phase
+        match action:
+            case act.IntendModel():
+                return await self.models[phase].intend(action, host)
+            case act.CallModel():
+                return await self.models[phase].call(action, host)
+            case act.IntendTool():
+                return await self.tools[phase].intend(action, host)
+            case act.RunTools():
+                return await self.tools[phase].run(action, host)
+            case act.ProbeTool():
+                return await self.tools[phase].probe(action)
+            case act.FinishAct():
+                return await self.rounds.finish(action, host)
+            case act.RunActor():
+                return await self.rounds.act(action, host)
+            case act.RunCheck():
+                return await self.rounds.evaluate(action, host)
+            case act.TakeBaseline():
+                return await self._baseline(action, host)
+            case _:
+                raise AssertionError(f"no effect performs {action}")
+
+    async def _baseline(self, action: act.TakeBaseline, host: Host) -> BaselineTaken:
+        if self.parts.scope is None:
+            return BaselineTaken(tree="", note="there is no workspace")
+        tree, note = await self.parts.scope.baseline(host.execution_id, action.round)
+        return BaselineTaken(tree=tree, note=note)
+
+    async def clean_up(self, state: LoopState) -> None:
+        """Children of a process that died are stopped before anything else runs (AG-23)."""
+        for pgid, birth in state.processes:
+            kill_recorded(pgid, birth)
+
+    async def workspace_changed(self, state: LoopState, since_us: int) -> WorkspaceChanged | None:
+        """What somebody changed in the workspace after the last record (AG-28)."""
+        scope = self.parts.scope
+        if scope is None or not state.baseline:
+            return None
+        receipt = await scope.receipt(state.baseline)
+        paths = changed_since(scope.root, receipt.paths, since_us)
+        return WorkspaceChanged(paths=paths) if paths else None
+
+    async def close(self) -> None:
+        """Gives connections and children back."""
+        for agent in (self.parts.act, self.parts.evaluate):
+            if isinstance(agent, AgentParts):
+                await agent.toolset.close()
+                await agent.model.close()

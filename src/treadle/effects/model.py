@@ -1,0 +1,141 @@
+"""Model calls: what one may cost at most, one request on the wire, and what came of it."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from treadle.core.errors import ProviderError
+from treadle.core.events import ModelFailed, ModelIntended
+from treadle.core.messages import ModelResponded
+from treadle.core.usage import Usage
+from treadle.core.values import replace
+from treadle.kernel.actions import CallModel, IntendModel
+from treadle.kernel.states import LoopState
+from treadle.kernel.view import View
+from treadle.ports.clock import Clock, CrashPoints
+from treadle.ports.model import ModelRequest, Reply, ToolDef
+from treadle.tools.validation import annotate
+
+from .host import Host
+from .parts import AgentParts
+
+BACKOFF_FIRST_S, BACKOFF_FACTOR, BACKOFF_MAX_S = 1.0, 2.0, 60.0
+
+
+class ModelEffect:
+    """Calls the model of one agent. Keeps nothing that a resume would miss: only a calibration of its own estimates."""
+
+    def __init__(self, parts: AgentParts, redact: Any, clock: Clock, points: CrashPoints) -> None:
+        self.parts, self.redact, self.clock, self.points = parts, redact, clock, points
+        self._static_size = len(parts.static.encode())
+        self._tools: tuple[ToolDef, ...] = ()
+        self._tools_json = b""
+        self._known: tuple[int, int, int] | None = None  # (generation, size, tokens) of the view at the last response
+
+    def tools(self) -> tuple[ToolDef, ...]:
+        """Today's tools; their JSON is made anew only when they change."""
+        tools = self.parts.toolset.tools()
+        if tools is not self._tools and tools != self._tools:
+            self._tools_json = msgspec.json.encode([tuple(t) for t in tools])
+        self._tools = tools
+        return tools
+
+    async def intend(self, action: IntendModel, host: Host) -> ModelIntended:
+        """What is about to be sent: its digest, and the most that it can cost."""
+        view = await host.view(action.phase, self.parts.examples)
+        self.tools()
+        dynamic = self._dynamic(host.state)
+        digest = blake2b(digest_size=12)
+        for part in (self.parts.model.name, self.parts.static, dynamic, view.digest):
+            digest.update(part.encode())
+        digest.update(self._tools_json)
+        reserve = self._reserve(view, len(dynamic.encode()))
+        return ModelIntended(
+            call=action.call, reserve=reserve, request=digest.hexdigest(), model=self.parts.model.name
+        )
+
+    def _dynamic(self, state: LoopState) -> str:
+        return self.parts.dynamic(state) if self.parts.dynamic else ""
+
+    def _reserve(self, view: View, dynamic_size: int) -> Usage:
+        """An upper bound: no tokenizer makes more tokens than there are bytes; what the provider has counted is known."""
+        if self._known is not None and self._known[0] == view.generation:
+            _, size, tokens = self._known
+            most_input = tokens + view.size - size + dynamic_size
+        else:
+            most_input = view.size + self._static_size + len(self._tools_json) + dynamic_size
+        most = Usage(input_tokens=most_input, output_tokens=self.parts.model.max_output_tokens, requests=1)
+        cost = self.parts.model.price(most)
+        return most if cost is None else replace(most, cost_usd=cost)
+
+    async def call(self, action: CallModel, host: Host) -> ModelResponded | ModelFailed:
+        """Sends the intended request once."""
+        view = await host.view(action.phase, self.parts.examples)
+        parent = host.state.agent.leaf
+        if parent is None:
+            raise AssertionError("a request without a prompt")
+        tools = self.tools()
+        request = ModelRequest(
+            static=self.parts.static,
+            dynamic=self._dynamic(host.state),
+            view=view,
+            tools=tools,
+            tool_choice=self.parts.tool_choice,
+            max_output_tokens=self.parts.model.max_output_tokens,
+            key=f"{host.execution_id}:{action.call}",
+            settings=self.parts.settings,
+        )
+        self.points.reach("before-model")
+        start = self.clock.monotonic_us()
+        try:
+            reply = await self.parts.model.request(request, lambda text: host.tell("text.delta", text))
+        except ProviderError as error:
+            return self._failed(action, error, host.state, self.clock.monotonic_us() - start)
+        self.points.reach("after-model")
+        us = self.clock.monotonic_us() - start
+        if reply.usage_known:
+            self._known = (view.generation, view.size, reply.usage.tokens)
+        return _responded(action.call, parent, reply, tools, us, self.redact)
+
+    def _failed(self, action: CallModel, error: ProviderError, state: LoopState, us: int) -> ModelFailed:
+        """A passing failure is tried again after a back-off with jitter; a quota when it is said to be back."""
+        retry_at_us = error.retry_at_us
+        if error.transient:
+            seconds = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * BACKOFF_FACTOR**state.agent.failures)
+            seconds *= 0.5 + self.clock.random() / 2
+            retry_at_us = max(retry_at_us or 0, self.clock.wall_us() + int(seconds * 1e6))
+        return ModelFailed(
+            call=action.call,
+            kind=error.kind,
+            message=self.redact(str(error))[:2000],
+            us=us,
+            maybe_charged=error.maybe_charged,
+            retry_at_us=retry_at_us,
+        )
+
+
+def _responded(
+    call: str, parent: int, reply: Reply, tools: tuple[ToolDef, ...], us: int, redact: Any
+) -> ModelResponded:
+    return ModelResponded(
+        parent=parent,
+        call=call,
+        text=redact(reply.text),
+        calls=annotate(reply.calls, tools),
+        usage=reply.usage if reply.usage_known else Usage(requests=1),
+        finish=reply.finish,
+        us=us,
+        extra=reply.extra,
+    )
+
+
+def unpriced(parts: tuple[AgentParts, ...]) -> str:
+    """The name of a model without a known price; empty where all have one."""
+    for part in parts:
+        if part.model.price(Usage(input_tokens=1, output_tokens=1, requests=1)) is None:
+            return part.model.name
+    return ""
+

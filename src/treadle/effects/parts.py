@@ -1,0 +1,38 @@
+"""What an actor consists of when it runs: models, tools and prompts, made by the composition root from a definition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from treadle.core.messages import Message
+from treadle.kernel.states import LoopState
+from treadle.ports.callback import Actor, Check
+from treadle.ports.model import Model
+from treadle.ports.scope import Scope
+from treadle.ports.toolset import Toolset
+
+
+@dataclass(frozen=True, slots=True)
+class AgentParts:
+    """One agent. `static` is the same bytes in every request of the loop; `dynamic` is asked before each (AG-14)."""
+
+    model: Model
+    toolset: Toolset
+    static: str
+    dynamic: Callable[[LoopState], str] | None = None
+    examples: tuple[Message, ...] = ()
+    tool_choice: Literal["auto", "required"] = "auto"
+    settings: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class LoopParts:
+    """Everything that a loop's actions are performed with."""
+
+    act: AgentParts | Actor
+    evaluate: AgentParts | Check | None  # None: a person evaluates
+    scope: Scope | None
+    redact: Callable[[str], str]
+    output_limit: int = 12_000  # characters of a tool's output that go into the prompt

@@ -1,0 +1,106 @@
+"""What the machine may ask for. `Record` folds a fact without I/O; the others are performed by effects and end in exactly one outcome."""
+
+from __future__ import annotations
+
+from treadle.core.endings import Code, Status
+from treadle.core.events import Event, Phase, Probe, SuspensionKind
+from treadle.core.messages import ToolCall
+from treadle.core.values import Value
+
+
+class Record(Value, frozen=True, kw_only=True):
+    """A decision or a fact that needs no I/O."""
+
+    event: Event
+
+
+class TakeBaseline(Value, frozen=True, kw_only=True):
+    """Keep the workspace as it is at the start of this round. Ends in BaselineTaken."""
+
+    round: int
+
+
+class IntendModel(Value, frozen=True, kw_only=True):
+    """Say what the next request is and what it can cost at most. Ends in ModelIntended."""
+
+    call: str
+    phase: Phase
+
+
+class CallModel(Value, frozen=True, kw_only=True):
+    """Send the intended request: a barrier. Ends in ModelResponded or ModelFailed."""
+
+    call: str
+    phase: Phase
+
+
+class IntendTool(Value, frozen=True, kw_only=True):
+    """Say what a mutating call is about to do. Ends in ToolIntended, or ToolsFinished where it need not run."""
+
+    key: str
+    call: ToolCall
+
+
+class RunTools(Value, frozen=True, kw_only=True):
+    """Run these calls: reads side by side, or one mutating call. Ends in ToolsFinished."""
+
+    keys: tuple[str, ...]
+    calls: tuple[ToolCall, ...]
+
+
+class ProbeTool(Value, frozen=True, kw_only=True):
+    """Look whether a call in doubt happened. Ends in ToolProbed."""
+
+    key: str
+    call: ToolCall
+    probes: tuple[Probe, ...]
+
+
+class RunActor(Value, frozen=True, kw_only=True):
+    """Let a callback do the act: a barrier. Ends in ActFinished, ActFailed or CallbackRaised."""
+
+    key: str
+
+
+class FinishAct(Value, frozen=True, kw_only=True):
+    """Look at what act did to the workspace. Ends in ActFinished, or ActFailed where `failure` says why."""
+
+    output_json: str
+    failure: str
+
+
+class RunCheck(Value, frozen=True, kw_only=True):
+    """Let a callback evaluate: a barrier. Ends in Judged or CallbackRaised."""
+
+    key: str
+
+
+class Wait(Value, frozen=True, kw_only=True):
+    """Nothing to do until an answer, or until that wall time. `kind` "back-off" is a wait of the engine's own."""
+
+    kind: SuspensionKind | str
+    id: str = ""
+    until_us: int | None = None
+
+
+class Finish(Value, frozen=True, kw_only=True):
+    """It has ended, or rests until somebody asks for more."""
+
+    status: Status
+    code: Code
+
+
+Action = (
+    Record
+    | TakeBaseline
+    | IntendModel
+    | CallModel
+    | IntendTool
+    | RunTools
+    | ProbeTool
+    | RunActor
+    | FinishAct
+    | RunCheck
+    | Wait
+    | Finish
+)

@@ -1,0 +1,45 @@
+"""The frame of a loop, made from its state (FR-01 to FR-11). Between two frames the records are enough."""
+
+from __future__ import annotations
+
+from .frame import FrameIdentity, LoopFrame
+from .states import LoopState
+
+
+def frame_of(state: LoopState) -> LoopFrame:
+    """The continuation as of now. Durations are rounded down to whole milliseconds."""
+    evaluating = state.phase == "evaluate"
+    leaf = state.preserved_leaf
+    return LoopFrame(
+        loop_id=state.settings.loop_id,
+        step_exec_id=state.step_exec_id,
+        role_key=state.settings.role_key,
+        last_act_model_id=state.last_act_model or None,
+        loop_input_json=state.input_json,
+        iteration=state.iteration,
+        phase=state.phase,
+        preserved_act_leaf_message_id=None if leaf is None else str(leaf),
+        last_act_output_json=state.last_output_json if evaluating else None,
+        last_act_scope_receipt_json=state.last_receipt_json if evaluating else None,
+        turns_taken=state.total.turns,
+        cost_usd=state.total.usage.cost_usd,
+        elapsed_duration_ms=state.total.us // 1000,
+        act_turns_taken=state.act.turns,
+        act_cost_usd=state.act.usage.cost_usd,
+        act_elapsed_duration_ms=state.act.us // 1000,
+        granted_loop_leases=(),
+        active_skill_ids=(),
+        active_skill_activations={},
+        observed_effects=(),
+        injected_scoped_rule_ids=(),
+        conflict_check_armed=None,
+        recalled_lessons=(),
+        last_rejected_iteration_json=state.last_rejected_json,
+        buffered_gate_recoveries=None,
+        accumulated_lesson_outcomes={},
+    )
+
+
+def identity_of(state: LoopState) -> FrameIdentity:
+    """What a frame of this execution must belong to."""
+    return FrameIdentity(state.settings.loop_id, state.step_exec_id, state.settings.role_key)

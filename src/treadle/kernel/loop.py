@@ -1,0 +1,468 @@
+"""The loop machine: rounds of act and evaluate around the agent machine. `next_actions` decides, `advance` folds; nothing else changes state.
+
+A round goes
+
+    baseline ──► act (agent or callback) ──► evaluate (agent, callback or person) ──► accepted | next round | exhausted
+
+Folding never decides: a limit, a stop or a wait is an event that a decision has put there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from treadle.core import events as ev
+from treadle.core.errors import AnswerRefused, InvalidStateTransition, OutsideRound
+from treadle.core.messages import ModelResponded, Prompted, ToolsFinished
+from treadle.core.usage import NO_USAGE, Usage
+from treadle.core.values import Value, replace
+
+from . import agent as agents
+from . import texts
+from .actions import Action, Finish, FinishAct, Record, RunActor, RunCheck, TakeBaseline, Wait
+from .budget import has_cost_cap, needs_usage, reached
+from .states import AgentState, Charge, Counters, LoopState
+
+# ---- what is next
+
+
+def next_actions(state: LoopState) -> tuple[Action, ...]:
+    """All actions that are ready. A loop has one at a time; its reads side by side are one RunTools."""
+    return (_next(state),)
+
+
+def _next(state: LoopState) -> Action:
+    if state.pending is not None:
+        return Wait(kind=state.pending.kind, id=state.pending.id, until_us=state.pending.until_us)
+    if state.status != "running":
+        return Finish(status=state.status, code=state.code)
+    if state.accepted:
+        return Record(event=_accepted(state))
+    if _at_boundary(state) and (stop := _limit(state)):
+        return Record(event=stop)
+    return _act(state) if state.phase == "act" else _evaluate(state)
+
+
+def _at_boundary(state: LoopState) -> bool:
+    """Nothing is in flight, no call waits for its result, and what comes next is an intent."""
+    agent = state.agent
+    return not state.callback and agent.step in ("prompt", "ready", "back-off") and agent.state != "completed"
+
+
+def _limit(state: LoopState) -> ev.Stopped | None:
+    if has_cost_cap(state) and not state.settings.priced:
+        text = "a cost limit is set, and the price of a model is unknown"
+        return _stopped(
+            "usage-unavailable", "usage unavailable", text, "resume --price IN,OUT (USD per million tokens)"
+        )
+    if needs_usage(state) and state.unmetered:
+        text = f"the provider reported no usage for {state.unmetered} response(s) under a limit on cost or tokens"
+        return _stopped("usage-unavailable", "usage unavailable", text, "Use an endpoint that reports usage.")
+    if text := reached(state):
+        return _stopped("limit", f"budget: {text}", text, "treadle extend, then treadle resume")
+    return None
+
+
+def _stopped(code: Any, kind: str, evidence: str, advice: str) -> ev.Stopped:
+    return ev.Stopped(status="stopped", code=code, kind=kind, evidence=evidence, advice=advice)
+
+
+def _act(state: LoopState) -> Action:
+    if state.baseline is None:
+        if state.settings.baseline:
+            return TakeBaseline(round=state.round)
+        return Record(event=ev.BaselineTaken(tree=""))
+    if state.settings.act == "callback":
+        return _callback(state, RunActor)
+    if state.agent.state == "completed":
+        return FinishAct(output_json=state.agent.output_json, failure="")
+    return agents.agent_action(state)
+
+
+def _evaluate(state: LoopState) -> Action:
+    match state.settings.evaluate:
+        case "callback":
+            return _callback(state, RunCheck)
+        case "person":
+            return _person(state)
+        case _:
+            agent = state.agent
+            if agent.state == "completed":
+                return Record(event=ev.Judged(accept=agent.accept is True, feedback=agent.feedback, us=0))
+            return agents.agent_action(state)
+
+
+def _callback(state: LoopState, action: type[RunActor | RunCheck]) -> Action:
+    if state.callback:
+        return action(key=state.callback)
+    return Record(event=ev.CallbackStarted(key=f"r{state.round}.{state.phase}.{state.attempt}"))
+
+
+def _person(state: LoopState) -> Action:
+    if (answer := state.answer) is not None:
+        return Record(event=ev.Judged(accept=answer.decision == "approve", feedback=answer.text, us=0))
+    changed = f"\nFiles changed: {', '.join(state.last_changed)}" if state.last_changed else ""
+    prompt = f"Is this done?\nTask: {state.task}\nResult: {state.last_output_json or state.act_failure}{changed}"
+    return Record(event=ev.Suspended(id=f"r{state.round}.evaluation", kind="evaluation", prompt=prompt))
+
+
+def _accepted(state: LoopState) -> ev.Stopped:
+    evidence = state.evidence or f"accepted in round {state.round}"
+    if state.changed is False:
+        return ev.Stopped(status="done", code="no-change", kind="no change", evidence=evidence)
+    return ev.Stopped(status="done", code="accepted", kind="accepted", evidence=evidence)
+
+
+# ---- what happened
+
+
+def advance(state: LoopState, event: Value) -> LoopState:
+    """The state after an event. InvalidStateTransition where the event does not fit: the state is unchanged."""
+    return replace(_FOLD[type(event)](state, event), seq=state.seq + 1)
+
+
+def _next_seq(state: LoopState) -> int:
+    return state.seq + 1
+
+
+def _on_started(state: LoopState, e: ev.LoopStarted) -> LoopState:
+    if state.seq:
+        raise InvalidStateTransition("started", "started")
+    return LoopState(
+        epoch=1,
+        settings=e.settings,
+        step_exec_id=e.step_exec_id,
+        input_json=e.input_json,
+        task=e.task,
+        fingerprint=e.fingerprint,
+        workspace=e.workspace,
+        definition=e.definition,
+        started_us=e.at_us,
+        agent=AgentState(prompt=e.task),
+    )
+
+
+def _on_interrupted(state: LoopState, e: ev.Interrupted) -> LoopState:
+    agent = state.agent
+    doubt = sum((charge.reserve for charge in state.charges), NO_USAGE)
+    if agent.call:
+        doubt += agent.reserve
+    state = _spend(state, us=e.us, in_doubt=doubt)
+    changes: dict[str, Any] = {}
+    if e.reason == "signal" and state.status == "running":
+        changes = {"status": "paused", "code": "interrupted"}
+    elif e.reason == "taken-over":
+        changes = {"epoch": e.epoch}
+        if state.code == "interrupted":
+            changes |= {"status": "running", "code": ""}
+    return replace(
+        state,
+        agent=agents.interrupted(agent),
+        charges=(),
+        processes=(),
+        attempt=state.attempt + bool(state.callback),
+        callback="",
+        **changes,
+    )
+
+
+def _on_baseline(state: LoopState, e: ev.BaselineTaken) -> LoopState:
+    return replace(state, baseline=e.tree, first_baseline=state.first_baseline or e.tree)
+
+
+def _on_prompted(state: LoopState, e: Prompted) -> LoopState:
+    return replace(state, note="", agent=agents.prompted(state.agent, e, _next_seq(state)))
+
+
+def _on_model_intended(state: LoopState, e: ev.ModelIntended) -> LoopState:
+    if state.agent.step != "ready":
+        raise InvalidStateTransition(f"agent step {state.agent.step}", e.call)
+    last_act_model = e.model if state.phase == "act" else state.last_act_model
+    agent = replace(state.agent, call=e.call, reserve=e.reserve, step="calling")
+    return replace(state, agent=agent, last_act_model=last_act_model)
+
+
+def _on_model_responded(state: LoopState, e: ModelResponded) -> LoopState:
+    unmetered = not e.usage.input_tokens and not e.usage.output_tokens
+    # What nobody metered may have cost as much as was reserved for it; the request itself is counted.
+    doubt = replace(state.agent.reserve, requests=0) if unmetered else NO_USAGE
+    agent = agents.responded(state, e, _next_seq(state))
+    state = _spend(state, turns=1, usage=e.usage, us=e.us, in_doubt=doubt)
+    return replace(state, agent=agent, unmetered=state.unmetered + unmetered)
+
+
+def _on_model_failed(state: LoopState, e: ev.ModelFailed) -> LoopState:
+    agent = agents.failed_request(state.agent, e)
+    doubt = state.agent.reserve if e.maybe_charged else NO_USAGE
+    return replace(_spend(state, us=e.us, in_doubt=doubt), agent=agent)
+
+
+def _on_tool_intended(state: LoopState, e: ev.ToolIntended) -> LoopState:
+    return replace(state, agent=agents.tool_intended(state.agent, e))
+
+
+def _on_tool_probed(state: LoopState, e: ev.ToolProbed) -> LoopState:
+    return replace(state, agent=agents.tool_probed(state.agent, e))
+
+
+def _on_tools_finished(state: LoopState, e: ToolsFinished) -> LoopState:
+    agent = agents.tools_finished(state, e, _next_seq(state))
+    return replace(_spend(state, us=e.us), agent=agent, answer=None, processes=())
+
+
+def _on_process_started(state: LoopState, e: ev.ProcessStarted) -> LoopState:
+    return replace(state, processes=(*state.processes, (e.pgid, e.birth)))
+
+
+def _on_act_finished(state: LoopState, e: ev.ActFinished) -> LoopState:
+    return _to_evaluate(state, e, "")
+
+
+def _on_act_failed(state: LoopState, e: ev.ActFailed) -> LoopState:
+    if state.agent.state in ("executing", "planning", "error_recovery") and state.settings.act == "agent":
+        state = replace(state, agent=agents.transition(state.agent, "failed", reason=e.reason))
+    return _to_evaluate(state, e, e.reason)
+
+
+def _to_evaluate(state: LoopState, e: ev.ActFinished | ev.ActFailed, failure: str) -> LoopState:
+    if state.phase != "act":
+        raise InvalidStateTransition(state.phase, "evaluate")
+    state = _settle_charges(_spend(state, us=e.us))
+    prompt = texts.evaluation(state.task, e.output_json, e.changed, failure)
+    known = bool(state.baseline)
+    return replace(
+        state,
+        phase="evaluate",
+        last_output_json=e.output_json,
+        last_receipt_json=e.scope_receipt_json,
+        last_changed=e.changed,
+        act_failure=failure,
+        changed=(state.changed or bool(e.changed)) if known else state.changed,
+        preserved_leaf=state.agent.leaf,
+        agent=AgentState(state="executing", prompt=prompt),
+        callback="",
+        attempt=1,
+        processes=(),
+    )
+
+
+def _on_callback_started(state: LoopState, e: ev.CallbackStarted) -> LoopState:
+    return replace(state, callback=e.key)
+
+
+def _on_callback_raised(state: LoopState, e: ev.CallbackRaised) -> LoopState:
+    state = _settle_charges(_spend(state, us=e.us))
+    code = "timeout" if e.timeout else "failed"
+    return replace(
+        state,
+        callback="",
+        attempt=state.attempt + 1,
+        processes=(),
+        status="failed",
+        code=code,
+        outcome=code if e.timeout else "internal",
+        evidence=e.message,
+        advice="Mend what raised, then resume --retry-incomplete.",
+    )
+
+
+def _on_charge(state: LoopState, e: ev.ChargeIntended) -> LoopState:
+    if not state.callback:
+        raise OutsideRound
+    return replace(state, charges=(*state.charges, Charge(receipt=e.receipt, reserve=e.reserve)))
+
+
+def _on_usage(state: LoopState, e: ev.UsageReported) -> LoopState:
+    if not state.callback:
+        raise OutsideRound
+    charges = tuple(c for c in state.charges if c.receipt != e.receipt) if e.receipt else state.charges
+    return replace(_spend(state, usage=e.usage), charges=charges)
+
+
+def _on_judged(state: LoopState, e: ev.Judged) -> LoopState:
+    if state.phase != "evaluate":
+        raise InvalidStateTransition(state.phase, "judged")
+    state = _settle_charges(_spend(state, us=e.us))
+    state = replace(state, callback="", attempt=1, processes=(), answer=None, evidence=e.evidence)
+    if e.accept:
+        return replace(state, accepted=True, feedback=None)
+    rejected = {
+        "iteration": state.iteration,
+        "output_json": state.last_output_json,
+        "scope_receipt_json": state.last_receipt_json,
+        "feedback": e.feedback,
+    }
+    state = replace(state, feedback=e.feedback, last_rejected_json=msgspec.json.encode(rejected).decode())
+    if state.round >= state.settings.max_rounds:
+        return replace(
+            state,
+            status="failed",
+            code="exhausted",
+            outcome="max iterations",
+            evidence=f"all {state.round} rounds were rejected; last feedback: {e.feedback[:500]}",
+            advice="Read the feedback, then start anew with more rounds, a clearer task or another model.",
+        )
+    return replace(
+        state,
+        phase="act",
+        iteration=state.iteration + 1,
+        baseline=None,
+        last_output_json=None,
+        last_receipt_json=None,
+        last_changed=(),
+        act_failure="",
+        agent=_next_act(state, e.feedback),
+    )
+
+
+def _next_act(state: LoopState, feedback: str) -> AgentState:
+    text = texts.feedback(feedback)
+    if state.settings.act_agent.history == "fresh":
+        return AgentState(prompt=f"{state.task}\n\n{text}", origin="feedback")
+    return AgentState(prompt=text, origin="feedback", leaf=state.preserved_leaf)
+
+
+def _on_suspended(state: LoopState, e: ev.Suspended) -> LoopState:
+    if e.kind == "quota":
+        return replace(state, pending=e, status="paused", code="quota")
+    return replace(state, pending=e, status="waiting-input", code="question" if e.kind == "question" else "approval")
+
+
+def _on_answered(state: LoopState, e: ev.Answered) -> LoopState:
+    pending = state.pending
+    if pending is None or pending.id != e.id or pending.kind == "quota":
+        raise AnswerRefused(f"{e.id!r} is not the open question")
+    return replace(state, pending=None, answer=e, status="running", code="")
+
+
+def _on_wait_ended(state: LoopState, _: ev.WaitEnded) -> LoopState:
+    agent = state.agent
+    if agent.step == "back-off":
+        agent = replace(agent, step="ready", retry_at_us=None)
+    if state.pending is not None and state.pending.kind == "quota":
+        return replace(state, pending=None, status="running", code="", agent=agent)
+    return replace(state, agent=agent)
+
+
+def _on_extended(state: LoopState, e: ev.Extended) -> LoopState:
+    settings = state.settings
+    limits, policy = settings.limits, settings.act_policy
+    if e.max_turns is not None:
+        policy = replace(policy, max_turns=e.max_turns)
+    for name in ("max_cost_usd", "max_duration_us", "max_tokens"):
+        if (value := getattr(e, name)) is not None:
+            limits = replace(limits, **{name: value})
+    settings = replace(
+        settings,
+        limits=limits,
+        act_policy=policy,
+        max_rounds=settings.max_rounds if e.max_rounds is None else e.max_rounds,
+        priced=settings.priced if e.priced is None else e.priced,
+    )
+    state = replace(state, settings=settings)
+    return _reopened(state) if state.status == "stopped" else state
+
+
+def _on_reopened(state: LoopState, _: ev.Reopened) -> LoopState:
+    if state.status not in ("failed", "stopped"):
+        raise InvalidStateTransition(state.status, "reopened")
+    return _reopened(state)
+
+
+def _reopened(state: LoopState) -> LoopState:
+    """A new agent run with the old counters: a failed one has no exit (AG-03)."""
+    old = state.agent
+    agent = replace(old, quiet=0, recoveries=0, failures=0, failure="", retry_at_us=None, band=0)
+    if old.state == "failed":
+        agent = replace(agent, state="executing", reason="")
+    if old.step == "back-off":
+        agent = replace(agent, step="ready")
+    return replace(state, agent=agent, status="running", code="", outcome="", evidence="", advice="", unmetered=0)
+
+
+def _on_adopted(state: LoopState, e: ev.Adopted) -> LoopState:
+    return replace(state, settings=e.settings, fingerprint=e.fingerprint, definition=e.definition)
+
+
+def _on_workspace_changed(state: LoopState, e: ev.WorkspaceChanged) -> LoopState:
+    return replace(state, note=texts.workspace_changed(e.paths))
+
+
+def _on_stopped(state: LoopState, e: ev.Stopped) -> LoopState:
+    agent = state.agent
+    if agent.state not in ("completed", "failed") and e.status in ("failed", "stopped"):
+        agent = agents.transition(agent, "failed", reason=e.kind)
+    return replace(
+        state,
+        status=e.status,
+        code=e.code,
+        outcome=e.kind,
+        evidence=e.evidence,
+        advice=e.advice,
+        pending=None,
+        agent=agent,
+    )
+
+
+# ---- accounts
+
+
+def _spend(
+    state: LoopState, *, turns: int = 0, usage: Usage = NO_USAGE, us: int = 0, in_doubt: Usage = NO_USAGE
+) -> LoopState:
+    if not turns and not us and usage is NO_USAGE and in_doubt is NO_USAGE:
+        return state
+    total = _add(state.total, turns, usage, us, in_doubt)
+    if state.phase != "act":
+        return replace(state, total=total)
+    return replace(state, total=total, act=_add(state.act, turns, usage, us, in_doubt))
+
+
+def _add(to: Counters, turns: int, usage: Usage, us: int, in_doubt: Usage) -> Counters:
+    return Counters(
+        turns=to.turns + turns,
+        usage=to.usage if usage is NO_USAGE else to.usage + usage,
+        in_doubt=to.in_doubt if in_doubt is NO_USAGE else to.in_doubt + in_doubt,
+        us=to.us + us,
+    )
+
+
+def _settle_charges(state: LoopState) -> LoopState:
+    """A callback that ended without saying what came of an announced charge leaves it in doubt."""
+    if not state.charges:
+        return state
+    doubt = sum((charge.reserve for charge in state.charges), NO_USAGE)
+    return replace(_spend(state, in_doubt=doubt), charges=())
+
+
+_FOLD: dict[type[Value], Callable[[LoopState, Any], LoopState]] = {
+    ev.LoopStarted: _on_started,
+    ev.Interrupted: _on_interrupted,
+    ev.BaselineTaken: _on_baseline,
+    Prompted: _on_prompted,
+    ev.ModelIntended: _on_model_intended,
+    ModelResponded: _on_model_responded,
+    ev.ModelFailed: _on_model_failed,
+    ev.ToolIntended: _on_tool_intended,
+    ev.ToolProbed: _on_tool_probed,
+    ToolsFinished: _on_tools_finished,
+    ev.ProcessStarted: _on_process_started,
+    ev.ActFinished: _on_act_finished,
+    ev.ActFailed: _on_act_failed,
+    ev.CallbackStarted: _on_callback_started,
+    ev.CallbackRaised: _on_callback_raised,
+    ev.ChargeIntended: _on_charge,
+    ev.UsageReported: _on_usage,
+    ev.Judged: _on_judged,
+    ev.Suspended: _on_suspended,
+    ev.Answered: _on_answered,
+    ev.WaitEnded: _on_wait_ended,
+    ev.Extended: _on_extended,
+    ev.Reopened: _on_reopened,
+    ev.Adopted: _on_adopted,
+    ev.WorkspaceChanged: _on_workspace_changed,
+    ev.Stopped: _on_stopped,
+}

@@ -1,0 +1,123 @@
+"""The folded state of a loop. Its size does not grow with turns: a leaf, counters and the batch in hand; never history, never receipts."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from treadle.core.endings import Code, Status
+from treadle.core.events import Answered, Phase, Probe, Suspended
+from treadle.core.messages import ToolCall
+from treadle.core.settings import LoopSettings
+from treadle.core.usage import NO_USAGE, Usage
+from treadle.core.values import Value
+
+AgentStateName = Literal["planning", "executing", "error_recovery", "completed", "failed"]
+
+AGENT_TRANSITIONS: dict[AgentStateName, frozenset[AgentStateName]] = {
+    "planning": frozenset({"planning", "executing", "error_recovery", "failed"}),
+    "executing": frozenset({"executing", "error_recovery", "completed", "failed"}),
+    "error_recovery": frozenset({"executing", "failed"}),
+    "completed": frozenset(),
+    "failed": frozenset(),
+}
+"""The one table (AG-01): the driver, the checks of a loop file, the API and the canvas read it."""
+
+Step = Literal["prompt", "ready", "calling", "back-off", "tools", "done"]
+
+
+class AgentState(Value, frozen=True, kw_only=True):
+    """One agent at work in one phase of one round."""
+
+    state: AgentStateName = "planning"
+    step: Step = "prompt"
+    prompt: str = ""
+    origin: Literal["task", "feedback", "wrap-up", "directive", "person"] = "task"
+    leaf: int | None = None
+    iteration: int = 0  # execution turns of this act (AG-03)
+    turn: int = 0  # number of the turn being made; a retried request keeps it
+    tries: int = 0  # requests made for it: makes the call id unique
+    call: str = ""  # request in flight
+    reserve: Usage = NO_USAGE  # what it may cost
+    calls: tuple[ToolCall, ...] = ()
+    answered: int = 0  # calls of the batch that have their result
+    errors: int = 0  # ... of which failed
+    running: str = ""  # mutating call in flight
+    probes: tuple[Probe, ...] = ()
+    doubt: str = ""  # mutating call that was in flight when its owner died
+    found: str = ""  # what a probe said of it
+    band: int = 0  # wrap-up messages given (AG-04)
+    quiet: int = 0  # turns in a row without a tool call (AG-11)
+    recoveries: int = 0  # batches in a row of which every call failed
+    failures: int = 0  # requests in a row that failed
+    failure: str = ""  # of the last one: kind and message
+    retry_at_us: int | None = None
+    output_json: str = ""
+    reason: str = ""  # why it failed
+    accept: bool | None = None  # an evaluator's verdict
+    feedback: str = ""
+
+
+class Counters(Value, frozen=True, kw_only=True):
+    """Totals since the start of the loop. Never reset (FR-08)."""
+
+    turns: int = 0
+    usage: Usage = NO_USAGE
+    in_doubt: Usage = NO_USAGE  # most that requests without a known outcome can have cost
+    us: int = 0  # active time
+
+
+class Charge(Value, frozen=True, kw_only=True):
+    """What a running callback has said that it is about to pay."""
+
+    receipt: str
+    reserve: Usage
+
+
+class LoopState(Value, frozen=True, kw_only=True):
+    """Everything that decides what comes next."""
+
+    seq: int = 0
+    epoch: int = 0
+    settings: LoopSettings = LoopSettings(loop_id="", role_key="")
+    step_exec_id: str = ""
+    input_json: str = ""
+    task: str = ""
+    fingerprint: dict[str, str] = {}
+    workspace: str = ""
+    definition: str = ""
+    started_us: int = 0
+    status: Status = "running"
+    code: Code = ""
+    outcome: str = ""  # outcome kind of AG-17
+    evidence: str = ""
+    advice: str = ""
+    iteration: int = 0  # zero-based; people see rounds, from 1
+    phase: Phase = "act"
+    agent: AgentState = AgentState()
+    total: Counters = Counters()
+    act: Counters = Counters()
+    unmetered: int = 0  # responses without usage
+    baseline: str | None = None  # tree at the start of this round; None: not taken yet
+    first_baseline: str = ""
+    note: str = ""  # to be told to the model with the next prompt
+    callback: str = ""  # key of the running callback
+    attempt: int = 1  # of this phase; +1 for each replay
+    processes: tuple[tuple[int, str], ...] = ()  # process groups of the effect in flight
+    charges: tuple[Charge, ...] = ()
+    preserved_leaf: int | None = None
+    last_output_json: str | None = None
+    last_receipt_json: str | None = None
+    last_changed: tuple[str, ...] = ()
+    act_failure: str = ""  # why this round's act did not finish
+    changed: bool | None = None  # whether any act changed the workspace; None: nobody can tell
+    last_rejected_json: str | None = None
+    last_act_model: str = ""
+    feedback: str | None = None
+    accepted: bool = False
+    pending: Suspended | None = None
+    answer: Answered | None = None
+
+    @property
+    def round(self) -> int:
+        """One-based number of the pass."""
+        return self.iteration + 1

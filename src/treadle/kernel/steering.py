@@ -1,0 +1,129 @@
+"""What people ask of an execution, checked against its state and turned into events (TC-22, TC-23)."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+
+from treadle.core.endings import is_final
+from treadle.core.errors import AnswerRefused, InputError
+from treadle.core.events import Answered, Extended, Stopped
+from treadle.core.values import Value
+
+from .states import LoopState
+
+
+class Answer(Value, frozen=True, kw_only=True, tag="answer"):
+    """An answer to one question or gate."""
+
+    request_id: str
+    decision: Literal["answer", "approve", "reject"]
+    text: str
+    actor: str
+
+
+class Cancel(Value, frozen=True, kw_only=True, tag="cancel"):
+    """End it for good."""
+
+    actor: str
+    reason: str = ""
+
+
+class Extend(Value, frozen=True, kw_only=True, tag="extend"):
+    """Raise limits; each value is the new limit."""
+
+    actor: str
+    max_rounds: int | None = None
+    max_turns: int | None = None
+    max_cost_usd: Decimal | None = None
+    max_duration_us: int | None = None
+    max_tokens: int | None = None
+
+
+Steering = Answer | Cancel | Extend
+_encode = msgspec.json.Encoder(decimal_format="string").encode
+_decode = msgspec.json.Decoder(Steering).decode
+
+
+def encode(steering: Steering) -> tuple[str, bytes]:
+    """(kind, body) as posted to the ledger."""
+    return type(steering).__struct_config__.tag, _encode(steering)  # type: ignore[return-value]
+
+
+def decode(body: bytes) -> Steering:
+    """InputError where the body is none of ours."""
+    try:
+        return _decode(body)
+    except msgspec.DecodeError as error:
+        raise InputError(f"A posted request cannot be read: {error}") from error
+
+
+def to_event(state: LoopState, steering: Steering, at_us: int) -> Answered | Extended | Stopped:
+    """The event that grants it. AnswerRefused or InputError where the state does not allow it; nothing is changed."""
+    match steering:
+        case Answer():
+            check_answer(state, steering)
+            return Answered(
+                id=steering.request_id,
+                decision=steering.decision,
+                text=steering.text,
+                actor=steering.actor,
+                at_us=at_us,
+            )
+        case Cancel():
+            if is_final(state.status, state.code):
+                raise InputError(f"It has ended already: {state.status}, {state.code}")
+            by = f"cancelled by {steering.actor}" + (f": {steering.reason}" if steering.reason else "")
+            return Stopped(status="cancelled", code="aborted", kind="cancelled", evidence=by)
+        case Extend():
+            return _extended(state, steering)
+
+
+def check_answer(state: LoopState, answer: Answer) -> None:
+    """AnswerRefused unless it answers the question that is open now."""
+    pending = state.pending
+    if pending is None or pending.kind == "quota":
+        raise AnswerRefused("Nothing is waiting for an answer; it may have been answered already.")
+    if pending.id != answer.request_id:
+        raise AnswerRefused(f"{answer.request_id!r} is not the open question; that is {pending.id!r}.")
+    if not answer.actor.strip():
+        raise AnswerRefused("An answer needs the name of who gives it (--as).")
+    if pending.kind == "question":
+        if answer.decision != "answer":
+            raise AnswerRefused(f"{pending.id!r} is a question: use treadle answer.")
+        if not answer.text.strip():
+            raise AnswerRefused("The answer is empty.")
+        if pending.choices and answer.text not in pending.choices:
+            raise AnswerRefused(f"{answer.text!r} is none of the choices: {', '.join(pending.choices)}.")
+    elif answer.decision == "answer":
+        raise AnswerRefused(f"{pending.id!r} waits for a decision: use treadle approve or treadle reject.")
+    elif answer.decision == "reject" and pending.kind == "evaluation" and not answer.text.strip():
+        raise AnswerRefused("A rejected result needs a reason: it is the feedback of the next round (--reason).")
+
+
+def _extended(state: LoopState, extend: Extend) -> Extended:
+    if is_final(state.status, state.code):
+        raise InputError(f"It has ended ({state.status}, {state.code}) and cannot be extended.")
+    settings = state.settings
+    pairs = (
+        ("max_rounds", extend.max_rounds, settings.max_rounds),
+        ("max_turns", extend.max_turns, settings.act_policy.max_turns),
+        ("max_cost", extend.max_cost_usd, settings.limits.max_cost_usd),
+        ("max_time", extend.max_duration_us, settings.limits.max_duration_us),
+        ("max_tokens", extend.max_tokens, settings.limits.max_tokens),
+    )
+    if all(new is None for _, new, _ in pairs):
+        raise InputError("Say what to extend: --max-rounds, --max-turns, --max-cost, --max-time or --max-tokens.")
+    for name, new, old in pairs:
+        if new is not None and old is not None and new <= old:
+            raise InputError(f"{name} is {old} already; {new} would not extend it.")
+    return Extended(
+        actor=extend.actor,
+        max_rounds=extend.max_rounds,
+        max_turns=extend.max_turns,
+        max_cost_usd=extend.max_cost_usd,
+        max_duration_us=extend.max_duration_us,
+        max_tokens=extend.max_tokens,
+    )

@@ -1,0 +1,87 @@
+"""What the engine itself says to a model, in one place: prompts of the machine's own rules, and results that no tool gave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from treadle.core.events import Answered
+
+GO_ON = "Go on: carry out the plan with the tools. Call finish(summary) when the work is done."
+BATCH_STOPPED = "another call of this batch is invalid, so none of it ran. Correct it and send the batch again."
+EARLIER_FAILED = "an earlier call of this batch did not succeed. Look at it first."
+ENDED = "the batch had ended by then."
+CONFIRMED = "Done. (The process was interrupted while this ran; the file holds what was to be written.)"
+UNKNOWN_OUTCOME = (
+    "Outcome unknown: the process was interrupted while this ran, and it may have happened or not. "
+    "Check before repeating it."
+)
+THRASH_ADVICE = "Read the last turns (treadle log), make the task or the check clearer, then resume --retry-incomplete."
+PROVIDER_ADVICE = {
+    "auth": "Check the provider's key, then resume --retry-incomplete.",
+    "bad-request": "The provider refuses the request: check the model's name and settings, then resume --retry-incomplete.",
+    "context-too-long": "The conversation no longer fits the model's window: use a model with a larger one, "
+    "then resume --retry-incomplete.",
+    "protocol": "The endpoint does not answer as its protocol says: check --base-url, then resume --retry-incomplete.",
+    "overload": "The provider is overloaded: resume --retry-incomplete later.",
+    "network": "The provider cannot be reached: check the network and --base-url, then resume --retry-incomplete.",
+}
+
+
+def wrap_up(left: int, phase: str) -> str:
+    """Said once for each band (AG-04)."""
+    turns = "1 turn is" if left == 1 else f"{max(left, 0)} turns are"
+    end = "bring the work into a good state and call finish(summary)" if phase == "act" else "call verdict"
+    return f"{turns} left. Wrap up: {end}."
+
+
+def no_call(quiet: int, limit: int, phase: str) -> str:
+    """After a turn without a tool call; firmer at the limit (AG-11)."""
+    end = "finish(summary)" if phase == "act" else "verdict(accept, feedback)"
+    if quiet >= limit:
+        return (
+            f"You have made no tool call for {quiet} turns. Words change nothing here: call a tool now, or {end} to end. "
+            f"After {2 * limit - quiet} more such turns the loop is stopped."
+        )
+    return f"That turn made no tool call. Go on with a tool, or call {end} to end."
+
+
+def feedback(text: str) -> str:
+    """What opens the next round: the feedback verbatim."""
+    return f"The result of this round was rejected. Feedback:\n\n{text}"
+
+
+def evaluation(task: str, output_json: str | None, changed: tuple[str, ...], failure: str) -> str:
+    """What an evaluating agent is asked."""
+    said = "nothing" if output_json in (None, "null") else output_json
+    paths = "\n".join(f"- {path}" for path in changed) or "- none"
+    ended = f"The work did not finish: {failure}\n" if failure else ""
+    return (
+        f"Judge whether this task is done, and done well.\n\nTask:\n{task}\n\n{ended}"
+        f"What the worker says of it:\n{said}\n\nFiles changed:\n{paths}\n\n"
+        "Look for yourself, then call verdict(accept, feedback). The feedback goes to the worker as it is."
+    )
+
+
+def answered(answer: Answered) -> str:
+    """What a question returns."""
+    match answer.decision:
+        case "approve":
+            return f"Approved by {answer.actor}. {answer.text}".rstrip()
+        case "reject":
+            return f"Refused by {answer.actor}. {answer.text}".rstrip()
+        case _:
+            return answer.text
+
+
+def output_json(args: dict[str, Any]) -> str:
+    """What `finish` was given: the summary alone as a string, anything more as an object."""
+    value = args["summary"] if set(args) == {"summary"} else args
+    return msgspec.json.encode(value).decode()
+
+
+def workspace_changed(paths: tuple[str, ...]) -> str:
+    """Said when somebody changed the workspace while nothing ran (AG-28)."""
+    shown = ", ".join(paths[:20]) + (f" and {len(paths) - 20} more" if len(paths) > 20 else "")
+    return f"While you were paused, somebody changed these files: {shown}. Read them again before you rely on them."

@@ -1,0 +1,145 @@
+"""What may be changed in a SQLite store, as steps inside a transaction that somebody else begins and commits."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from treadle.core.errors import InputError, LedgerGap, OwnerAlive, StaleEpoch
+from treadle.ports.ledger import Batch, Ownership, Record
+
+from .lookup import unknown
+from .statements import named
+
+if TYPE_CHECKING:
+    from treadle.ports.clock import CrashPoints
+
+    from .owners import Owners
+
+SQL = named("statements")
+SNAPSHOT_SPAN = 512  # records; besides the newest snapshot, one a span is kept
+NAMES_SEARCHED = 200  # newest executions among which close ids are looked for
+
+
+class Changes:
+    """Each method refuses by raising; the transaction that it ran in must then be rolled back.
+
+    Used by the thread that owns the connection; only `owned` may be asked from any.
+    """
+
+    def __init__(self, db: sqlite3.Connection, owners: Owners, points: CrashPoints) -> None:
+        self._db, self._owners, self._points = db, owners, points
+        self._kinds: dict[str, int] = {}
+        self._poisoned: set[tuple[int, int]] = set()
+
+    def write(self, batch: Batch) -> None:
+        """All of the batch. StaleEpoch, LedgerGap; sqlite3.Error."""
+        own, execute = batch.ownership, self._db.execute
+        head = self._head(own)
+        if batch.records:
+            rows = self._rows(own, head, batch.records)
+            self._db.executemany(SQL["add_record"], rows)
+            head += len(rows)
+        for task, receipt in batch.receipts:
+            execute(SQL["add_receipt"], (own.handle, task, receipt))
+        for blob in batch.blobs:
+            execute(SQL["add_blob"], blob)
+        for name, kind, body in batch.opened:
+            execute(SQL["open_suspension"], (own.handle, name, kind, body))
+        for name, body in batch.closed:
+            if execute(SQL["close_suspension"], (body, own.handle, name)).rowcount != 1:
+                raise LedgerGap(f"{own.execution_id}: {name!r} is not open, so it cannot be answered.")
+        for posted in batch.taken:
+            if execute(SQL["take_posted"], (posted, own.handle)).rowcount != 1:
+                raise LedgerGap(f"{own.execution_id}: request {posted} is not waiting, so it cannot be taken.")
+        if (snapshot := batch.snapshot) is not None:
+            if snapshot.seq > head:
+                raise LedgerGap(f"{own.execution_id}: a snapshot of {snapshot.seq} is beyond the last record {head}.")
+            execute(SQL["put_snapshot"], (own.handle, *snapshot))
+            execute(SQL["thin_snapshots"], (own.handle, snapshot.seq, SNAPSHOT_SPAN))
+        if batch.summary is not None:
+            execute(SQL["put_summary"], (own.handle, *batch.summary))
+
+    def create(self, execution_id: str, kind: str, owner: str, at_us: int) -> Ownership:
+        """InputError where the id is taken; OSError, sqlite3.Error."""
+        token = self._owners.hold()
+        if self._db.execute(SQL["handle"], (execution_id,)).fetchone():
+            raise InputError(f"There is an execution {execution_id!r} in this store already.")
+        handle = self._db.execute(SQL["create_execution"], (execution_id, kind, at_us, owner, token)).lastrowid
+        assert handle is not None
+        return Ownership(execution_id, handle, epoch=1, head=0)
+
+    def acquire(self, execution_id: str, owner: str, *, force: bool) -> Ownership:
+        """UnknownExecution, OwnerAlive; OSError, sqlite3.Error."""
+        token = self._owners.hold()
+        row = self._db.execute(SQL["owner_of"], (execution_id,)).fetchone()
+        if row is None:
+            raise self.unknown(execution_id)
+        handle, epoch, last_owner, last_token, head = row
+        if not force and self.owned(handle, epoch, last_token):
+            raise OwnerAlive(f"{execution_id} is being run by {last_owner}. Wait until it ends, or take over by force.")
+        self._db.execute(SQL["take_over"], (owner, token, handle))
+        self._points.reach("ledger.in-acquire")
+        return Ownership(execution_id, handle, epoch + 1, head)
+
+    def release(self, own: Ownership) -> None:
+        """Nothing where it is not ours any more; sqlite3.Error."""
+        self._db.execute(SQL["release"], (own.handle, own.epoch, self._owners.token))
+
+    def post(self, execution_id: str, kind: str, body: bytes, at_us: int) -> int:
+        """UnknownExecution; sqlite3.Error."""
+        row = self._db.execute(SQL["handle"], (execution_id,)).fetchone()
+        if row is None:
+            raise self.unknown(execution_id)
+        posted = self._db.execute(SQL["post"], (row[0], kind, body, at_us)).lastrowid
+        assert posted is not None
+        return posted
+
+    def owned(self, handle: int, epoch: int, token: str | None) -> bool:
+        """Whether a living owner holds that execution: ours only as long as nothing of it was refused."""
+        if token is None:
+            return False
+        if token == self._owners.token:
+            return (handle, epoch) not in self._poisoned
+        return self._owners.alive(token)
+
+    def unknown(self, execution_id: str) -> InputError:
+        """The error for an id that is not there."""
+        return unknown(execution_id, [name for (name,) in self._db.execute(SQL["newest_names"], (NAMES_SEARCHED,))])
+
+    def poison(self, own: Ownership) -> None:
+        """A batch was refused: no later one of that owner may land behind the hole."""
+        self._poisoned.add((own.handle, own.epoch))
+
+    def rolled_back(self) -> None:
+        """Kinds added meanwhile are gone."""
+        self._kinds.clear()
+
+    def _head(self, own: Ownership) -> int:
+        row = self._db.execute(SQL["fence"], (own.handle,)).fetchone()
+        if row is None or row[0] != own.epoch or row[1] != self._owners.token:
+            raise StaleEpoch(
+                f"{own.execution_id}: epoch {own.epoch} is over, the store is at {row[0] if row else 'none'}. "
+                "Another owner has taken over, or it was released; this one must stop."
+            )
+        if (own.handle, own.epoch) in self._poisoned:
+            raise LedgerGap(f"{own.execution_id}: an earlier batch was refused. Acquire the execution anew.")
+        return row[2]
+
+    def _rows(self, own: Ownership, head: int, records: Sequence[Record]) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = []
+        for seq, kind, version, parent, at_us, body in records:
+            head += 1
+            if seq != head:
+                raise LedgerGap(f"{own.execution_id}: record {seq} does not follow {head - 1}.")
+            number = self._kinds.get(kind) or self._kind(kind)
+            rows.append((own.handle, seq, number, version, parent, at_us, body))
+        return rows
+
+    def _kind(self, kind: str) -> int:
+        if self._db.execute(SQL["find_kind"], (kind,)).fetchone() is None:
+            self._db.execute(SQL["add_kind"], (kind,))
+        number: int = self._db.execute(SQL["find_kind"], (kind,)).fetchone()[0]
+        self._kinds[kind] = number
+        return number

@@ -1,0 +1,74 @@
+"""Connections to a store's file: the one that writes, made ready for work, and those that only read."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+from treadle.core.errors import ConfigurationError, LedgerReadOnly, LedgerUnavailable
+
+from .faults import fault
+from .migrate import migrate, version_of
+
+SYNCHRONOUS = ("FULL", "EXTRA", "NORMAL", "OFF")
+RETRY_S = 0.01  # between tries to switch to WAL
+
+
+def located(path: str | Path) -> Path:
+    """The one name of a store's file, however it was written: its log and its owners are found beside it."""
+    return Path(path).expanduser().resolve()
+
+
+def open_writer(path: Path, *, synchronous: str, busy_timeout_s: float) -> sqlite3.Connection:
+    """A store ready for writing, made or migrated where needed. Blocks. LedgerError, ConfigurationError.
+
+    A file that is no store of ours is left as it was.
+    """
+    if synchronous not in SYNCHRONOUS:
+        raise ConfigurationError(f"synchronous must be one of {', '.join(SYNCHRONOUS)}, not {synchronous!r}")
+    db: sqlite3.Connection | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _check_writable(path)
+        # The writer's thread uses it, and whoever opens it only until that thread starts.
+        db = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False)
+        version_of(db, path)
+        _use_wal(db, path, busy_timeout_s)
+        db.execute(f"PRAGMA synchronous = {synchronous}")
+        migrate(db, path)
+    except Exception as error:
+        if db is not None:
+            db.close()
+        raise fault(error, path) from error
+    return db
+
+
+def open_reader(path: Path, *, busy_timeout_s: float) -> sqlite3.Connection:
+    """A connection that cannot write, for the thread that opens it. sqlite3.Error."""
+    return sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=busy_timeout_s, isolation_level=None)
+
+
+def _check_writable(path: Path) -> None:
+    if path.is_dir():
+        raise LedgerUnavailable(f"{path}: this is a folder. Name a file.")
+    for place in (path.parent, path):
+        if place.exists() and not os.access(place, os.W_OK):
+            raise LedgerReadOnly(f"{place}: cannot be written. Check the permissions of the file and of its folder.")
+
+
+def _use_wal(db: sqlite3.Connection, path: Path, busy_timeout_s: float) -> None:
+    """Switches to a write-ahead log. SQLite does not wait for others by itself here."""
+    deadline = time.monotonic() + busy_timeout_s
+    while True:
+        try:
+            mode: str = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(RETRY_S)
+            continue
+        if mode != "wal":
+            raise LedgerUnavailable(f"{path}: this file system has no shared memory for SQLite. Use a local disk.")
+        return

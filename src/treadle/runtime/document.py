@@ -1,0 +1,68 @@
+"""The document that `run`, `resume`, `show` and `ls` print: one projection of the state (SV-03)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from treadle.core.endings import exit_code
+from treadle.core.usage import Usage
+from treadle.kernel.states import LoopState
+
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+
+def document(execution_id: str, state: LoopState) -> dict[str, Any]:
+    """Keys and meanings as in SV-03; money as Decimal."""
+    total, act, pending = state.total, state.act, state.pending
+    return {
+        "execution_id": execution_id,
+        "status": state.status,
+        "code": state.code,
+        "pending": None
+        if pending is None
+        else {
+            "request_id": pending.id,
+            "kind": pending.kind,
+            "prompt": pending.prompt,
+            "choices": list(pending.choices),
+            "until_us": pending.until_us,
+        },
+        "rounds": state.round,
+        "phase": state.phase,
+        "turns_taken": total.turns,
+        "act_turns_taken": act.turns,
+        "cost_usd": total.usage.cost_usd,
+        "in_doubt_usd": total.in_doubt.cost_usd,
+        "usage": _usage(total.usage, total.in_doubt),
+        "output": None if not state.last_output_json else msgspec.json.decode(state.last_output_json),
+        "outcome": {"kind": state.outcome, "evidence": state.evidence, "advice": state.advice} if state.outcome else None,
+        "started_at": state.started_us,
+        "elapsed_ms": total.us // 1000,
+        "act_elapsed_ms": act.us // 1000,
+        "task": state.task,
+        "workspace": state.workspace,
+        "exit_code": exit_code(state.status, state.code),
+    }
+
+
+def _usage(usage: Usage, in_doubt: Usage) -> dict[str, int]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "requests": usage.requests,
+        "in_doubt_requests": in_doubt.requests,
+    }
+
+
+def to_json(value: object) -> bytes:
+    """JSON with money as numbers."""
+    return _encoder.encode(value)
+
+
+def summary_bytes(execution_id: str, state: LoopState) -> bytes:
+    """The document as stored beside an execution, for listings."""
+    return to_json(document(execution_id, state))

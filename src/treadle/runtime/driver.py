@@ -1,0 +1,208 @@
+"""The circle of one execution: decide, perform, commit, advance. It rests when it has ended, waits, or is asked to stop."""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+import anyio
+import anyio.lowlevel
+
+from treadle.core import events as ev
+from treadle.core.errors import InputError, LedgerError
+from treadle.effects.loop import LoopEffects
+from treadle.kernel import actions as act
+from treadle.kernel.budget import remaining_us
+from treadle.kernel.loop import next_actions
+from treadle.kernel.steering import decode, to_event
+from treadle.ports.clock import Clock, CrashPoints
+
+from .host import JournalHost
+from .journal import Journal
+
+Rest = act.Finish | act.Wait
+INBOX_S = 0.3  # how long a request from outside may lie unread while an effect runs
+
+
+class Driver:
+    """Drives one execution until it rests."""
+
+    def __init__(
+        self, journal: Journal, effects: LoopEffects, clock: Clock, points: CrashPoints, *, quota_wait_s: float | None
+    ) -> None:
+        self.journal, self.effects, self.clock, self.points = journal, effects, clock, points
+        self.host = JournalHost(journal)
+        self.quota_wait_s = quota_wait_s  # longest wait in process for a known reset; None: as long as it takes
+        self._scope: anyio.CancelScope | None = None
+        self._why: Literal["signal", "cancelled", ""] = ""
+        self._end: tuple[ev.Stopped, int] | None = None  # a cancellation that was asked for, and its posted id
+
+    def interrupt(self) -> None:
+        """Asks for a clean stop (Ctrl-C, SIGTERM): what is in flight is cancelled, and the execution can be resumed."""
+        self._stop("signal")
+
+    def _stop(self, why: Literal["signal", "cancelled"]) -> None:
+        self._why = self._why or why
+        if self._scope is not None:
+            self._scope.cancel()
+
+    async def take_over(self) -> None:
+        """After another process: make sure that its children are gone, put in doubt what it had in flight, look at the workspace."""
+        journal = self.journal
+        state = journal.state
+        await self.effects.clean_up(state)
+        if state.status == "running" or state.code == "interrupted":
+            if (changed := await self.effects.workspace_changed(state, journal.last_us)) is not None:
+                journal.emit(changed)
+            journal.emit(ev.Interrupted(epoch=journal.ownership.epoch, reason="taken-over"))
+
+    async def run(self) -> Rest:
+        """Until it rests. LedgerError: memory was dropped, open it anew."""
+        rests: list[Rest] = []
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._watch_inbox)
+                rests.append(await self._circle())
+                group.cancel_scope.cancel()
+        except BaseExceptionGroup as errors:
+            raise _only(errors) from None
+        return rests[0]
+
+    async def _circle(self) -> Rest:
+        journal = self.journal
+        try:
+            while True:
+                self._heed()
+                action = next_actions(journal.state)[0]
+                if isinstance(action, act.Record):
+                    journal.emit(action.event)
+                elif isinstance(action, act.Finish):
+                    await journal.flush()
+                    return action
+                elif isinstance(action, act.Wait):
+                    if not await self._wait(action):
+                        return action
+                else:
+                    # Every other await may be instant or shielded: without this one, cancellation would starve.
+                    await anyio.lowlevel.checkpoint_if_cancelled()
+                    await self._perform(action)
+        except anyio.get_cancelled_exc_class():
+            if journal.failure is None and journal.state.status == "running":
+                journal.emit(ev.Interrupted(epoch=journal.ownership.epoch, reason="cancelled"))
+                with anyio.CancelScope(shield=True):
+                    await journal.flush()
+            raise
+
+    def _heed(self) -> None:
+        """At a boundary: stop or end where that was asked for."""
+        journal = self.journal
+        why, self._why = self._why, ""
+        if why == "signal" and journal.state.status == "running":
+            journal.emit(ev.Interrupted(epoch=journal.ownership.epoch, reason=why))
+        if self._end is not None:
+            (event, posted_id), self._end = self._end, None
+            journal.emit(event, taken=posted_id)
+
+    async def _perform(self, action: act.Action) -> None:
+        """One effect, within the active time that is left. Its outcome is the event that it returns, or an interruption."""
+        journal = self.journal
+        if isinstance(action, act.CallModel | act.RunTools | act.RunActor | act.RunCheck):
+            await journal.flush()  # a barrier: what is paid or changed next has its intent on disk (LG-04)
+        left = remaining_us(journal.state)
+        start = self.clock.monotonic_us()
+        event: ev.Event | None = None
+        with anyio.CancelScope() as scope:
+            if left is not None:
+                scope.deadline = anyio.current_time() + max(left, 1) / 1e6
+            self._scope = scope
+            try:
+                event = await self.effects.perform(action, self.host)
+            except LedgerError:
+                raise
+            except Exception as error:  # noqa: BLE001 - a fault of tool machinery: it ends the loop, in its words
+                self._broken(error, self.clock.monotonic_us() - start)
+                return
+            finally:
+                self._scope = None
+        if event is not None:
+            journal.emit(event)
+            return
+        us = self.clock.monotonic_us() - start
+        if self._why:
+            why, self._why = self._why, ""
+            journal.emit(ev.Interrupted(epoch=journal.ownership.epoch, reason=why, us=us))
+        else:
+            us = max(us, left or 0)  # the limit has been reached, whatever the two clocks say
+            journal.emit(ev.Interrupted(epoch=journal.ownership.epoch, reason="deadline", us=us))
+
+    def _broken(self, error: Exception, us: int) -> None:
+        epoch = self.journal.ownership.epoch
+        self.journal.emit(ev.Interrupted(epoch=epoch, reason="cancelled", us=us))
+        self.journal.emit(
+            ev.Stopped(
+                status="failed",
+                code="failed",
+                kind="internal",
+                evidence=f"{type(error).__name__}: {error}",
+                advice="This is a fault of a tool or of Treadle. Mend it, then resume --retry-incomplete.",
+            )
+        )
+
+    async def _wait(self, action: act.Wait) -> bool:
+        """Whether the wait is over; False: rest, and let a later process go on."""
+        journal = self.journal
+        await journal.flush()
+        if action.kind not in ("back-off", "quota") or action.until_us is None:
+            await self._read_inbox()
+            return journal.state.pending is None or self._end is not None
+        left_s = (action.until_us - self.clock.wall_us()) / 1e6
+        if action.kind == "quota" and self.quota_wait_s is not None and left_s > self.quota_wait_s:
+            return False
+        journal.tell("waiting", {"kind": action.kind, "until_us": action.until_us})
+        with anyio.CancelScope() as scope:
+            self._scope = scope
+            await self._sleep_until(action.until_us)
+        self._scope = None
+        if scope.cancelled_caught:
+            if action.kind == "quota" and self._why == "signal":
+                self._why = ""
+                return False
+            return True
+        journal.emit(ev.WaitEnded(at_us=self.clock.wall_us()))
+        return True
+
+    async def _sleep_until(self, until_us: int) -> None:
+        """In steps, since wall time may jump."""
+        while (left_s := (until_us - self.clock.wall_us()) / 1e6) > 0:
+            await self.clock.sleep(min(left_s, 30.0))
+
+    # ---- requests from outside
+
+    async def _watch_inbox(self) -> None:
+        while True:
+            await anyio.sleep(INBOX_S)
+            await self._read_inbox()
+
+    async def _read_inbox(self) -> None:
+        journal = self.journal
+        for posted in await journal.ledger.posted(journal.execution_id):
+            if journal.was_taken(posted.id) or (self._end is not None and self._end[1] == posted.id):
+                continue
+            try:
+                event = to_event(journal.state, decode(posted.body), self.clock.wall_us())
+            except InputError as refusal:
+                journal.take(posted.id)
+                journal.tell("refused", str(refusal))
+                continue
+            if isinstance(event, ev.Stopped):
+                self._end = (event, posted.id)  # once what is in flight has been stopped
+                self._stop("cancelled")
+            else:
+                journal.emit(event, taken=posted.id)
+
+
+def _only(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The one error of a task group that had one."""
+    first: BaseException = errors.exceptions[0]
+    while isinstance(first, BaseExceptionGroup):
+        first = cast("BaseExceptionGroup[BaseException]", first).exceptions[0]
+    return first

@@ -1,0 +1,261 @@
+"""The state of one execution in memory and its way to the ledger. Only `emit` changes state; a barrier awaits `flush`.
+
+Memory is ahead of the disk between the two. When a commit fails, memory is worthless: the journal is poisoned and must be opened anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import anyio
+
+from treadle.core import events as ev
+from treadle.core.codec import decode, encode
+from treadle.core.digests import blob_address
+from treadle.core.errors import LedgerError, TreadleError, UnknownExecution
+from treadle.core.messages import MESSAGES, ModelResponded, Prompted, ToolsFinished
+from treadle.kernel.loop import advance
+from treadle.kernel.snapshot import SNAPSHOT_VERSION, freeze, thaw
+from treadle.kernel.states import LoopState
+from treadle.kernel.view import View
+from treadle.ports.ledger import Batch, Ledger, Ownership, Record, Summary
+from treadle.ports.ledger import Snapshot as StoredSnapshot
+
+from .document import summary_bytes
+
+if TYPE_CHECKING:
+    from treadle.ports.clock import Clock
+    from treadle.ports.observer import Observer
+
+SNAPSHOT_EVERY = 512  # records; more would slow a resume, fewer would cost bytes
+RESTS = (ev.Stopped, ev.Suspended, ev.Interrupted, ev.CallbackRaised)
+SUMMARISED = (*RESTS, ev.LoopStarted, ev.Judged, ev.ActFinished, ev.ActFailed, ev.Answered, ev.Extended, ev.Reopened)
+
+
+async def load_state(ledger: Ledger, execution_id: str, *, at: int | None = None) -> tuple[LoopState, int, int]:
+    """(state as of `at` or now, seq of the snapshot it was made from, wall time of its last record)."""
+    snapshot = await ledger.snapshot(execution_id, at=at)
+    state = thaw(snapshot.body, snapshot.version) if snapshot else LoopState()
+    records = await ledger.records(execution_id, after=state.seq, to=at)
+    for record in records:
+        state = advance(state, decode(record.kind, record.version, record.body))
+    last_us = records[-1].at_us if records else 0
+    if not records and state.seq:
+        last_us = (await ledger.records(execution_id, after=state.seq - 1, to=state.seq))[0].at_us
+    return state, snapshot.seq if snapshot else 0, last_us
+
+
+class Journal:
+    """One owned execution. `emit` may be called from any thread; everything else from the event loop's."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        ownership: Ownership,
+        clock: Clock,
+        observers: tuple[Observer, ...],
+        state: LoopState,
+        snapshot_seq: int,
+    ) -> None:
+        self.ledger, self.ownership, self.clock, self.observers = ledger, ownership, clock, observers
+        self.state = state
+        self.last_us = 0  # wall time of the last record before this journal was opened
+        self.views: dict[ev.Phase, View] = {}
+        self.failure: TreadleError | None = None
+        self._lock = threading.Lock()
+        self._records: list[Record] = []
+        self._receipts: list[tuple[str, str]] = []
+        self._blobs: list[tuple[str, bytes]] = []
+        self._opened: list[tuple[str, str, bytes]] = []
+        self._closed: list[tuple[str, bytes]] = []
+        self._taken: list[int] = []
+        self._seen: set[int] = set()
+        self._snapshot_seq = snapshot_seq
+        self._summarise = self._rest = False
+        self._loop = asyncio.get_running_loop()  # the port's `done` comes back on it
+        self._thread = threading.get_ident()
+
+    @classmethod
+    async def create(
+        cls, ledger: Ledger, execution_id: str, started: ev.LoopStarted, *, clock: Clock, owner: str, observers: tuple[Observer, ...] = ()
+    ) -> Journal:
+        """A new execution with its first record, durable when this returns."""
+        ownership = await ledger.create(execution_id, kind="loop", owner=owner, at_us=started.at_us)
+        journal = cls(ledger, ownership, clock, observers, LoopState(), 0)
+        journal.emit(started)
+        await journal.flush()
+        return journal
+
+    @classmethod
+    async def open(
+        cls, ledger: Ledger, execution_id: str, *, clock: Clock, owner: str, observers: tuple[Observer, ...] = (), force: bool = False
+    ) -> Journal:
+        """Takes an execution over. What its last owner had in flight is still in the state: see `Driver.take_over`."""
+        ownership = await ledger.acquire(execution_id, owner=owner, force=force)
+        state, snapshot_seq, last_us = await load_state(ledger, execution_id)
+        if not state.seq:
+            # Killed between the execution's row and its first record: there is nothing to go on from.
+            await ledger.release(ownership)
+            raise UnknownExecution(f"{execution_id} was never started: run it again")
+        journal = cls(ledger, ownership, clock, observers, state, snapshot_seq)
+        journal.last_us = last_us
+        return journal
+
+    @property
+    def execution_id(self) -> str:
+        """The execution's id."""
+        return self.ownership.execution_id
+
+    # ---- the only way state changes
+
+    def emit(self, event: ev.Event, *, taken: int | None = None) -> None:
+        """Folds the event and queues its record. Raises what the fold raises, with nothing changed."""
+        kind, version, body = encode(event)
+        with self._lock:
+            phase = self.state.phase
+            self.state = advance(self.state, event)
+            seq, at_us = self.state.seq, self.clock.wall_us()
+            parent = event.parent if isinstance(event, Prompted | ModelResponded | ToolsFinished) else None
+            self._records.append(Record(seq, kind, version, parent, at_us, body))
+            self._note_rows(event, body)
+            if taken is not None:
+                self._taken.append(taken)
+                self._seen.add(taken)
+            state = self.state
+        if isinstance(event, MESSAGES):
+            view = self.views.get(phase)
+            if view is not None and view.leaf == event.parent:
+                view.append(seq, event, body)
+            else:
+                self.views.pop(phase, None)
+        for observer in self.observers:
+            observer.notify(progress(self.execution_id, seq, kind, event, state, at_us))
+
+    def _note_rows(self, event: ev.Event, body: bytes) -> None:
+        if isinstance(event, ev.UsageReported):
+            if event.receipt:
+                self._receipts.append(("loop", event.receipt))
+        elif isinstance(event, ev.Suspended):
+            self._opened.append((event.id, event.kind, body))
+        elif isinstance(event, ev.Answered):
+            self._closed.append((event.id, body))
+        if isinstance(event, SUMMARISED):
+            self._summarise = True
+            self._rest = self._rest or isinstance(event, RESTS)
+
+    def tell(self, kind: str, data: object) -> None:
+        """An ephemeral note to observers: never a record."""
+        for observer in self.observers:
+            observer.notify(progress(self.execution_id, 0, kind, data, self.state, self.clock.wall_us()))
+
+    def put_blob(self, content: bytes) -> str:
+        """Keeps content with the next commit. Its address."""
+        address = blob_address(content)
+        with self._lock:
+            self._blobs.append((address, content))
+        return address
+
+    def take(self, posted_id: int) -> None:
+        """A request from outside is dealt with, without an event."""
+        with self._lock:
+            self._taken.append(posted_id)
+            self._seen.add(posted_id)
+
+    def was_taken(self, posted_id: int) -> bool:
+        """Whether it is dealt with, though perhaps not committed yet."""
+        return posted_id in self._seen
+
+    # ---- durability
+
+    def _batch(self) -> Batch | None:
+        with self._lock:
+            if not self._records and not self._taken:
+                return None
+            records, self._records = self._records, []
+            receipts, self._receipts = self._receipts, []
+            blobs, self._blobs = self._blobs, []
+            opened, self._opened = self._opened, []
+            closed, self._closed = self._closed, []
+            taken, self._taken = self._taken, []
+            summarise, self._summarise = self._summarise, False
+            rest, self._rest = self._rest, False
+            state = self.state
+        snapshot = None
+        if state.seq - self._snapshot_seq >= SNAPSHOT_EVERY or (rest and state.seq > self._snapshot_seq):
+            self._snapshot_seq = state.seq
+            snapshot = StoredSnapshot(state.seq, SNAPSHOT_VERSION, freeze(state))
+        summary = Summary(state.seq, summary_bytes(self.execution_id, state)) if summarise else None
+        return Batch(self.ownership, records, receipts, blobs, opened, closed, taken, snapshot, summary)
+
+    def _submit(self, done: Callable[[TreadleError | None], None]) -> bool:
+        if self.failure is not None:
+            raise self.failure
+        batch = self._batch()
+        if batch is None:
+            return False
+        self.ledger.submit(batch, done)
+        return True
+
+    def flush_soon(self) -> None:
+        """Queues what is buffered and returns."""
+        self._submit(self._settled)
+
+    def _settled(self, error: TreadleError | None) -> None:
+        self.failure = self.failure or error
+
+    async def flush(self) -> None:
+        """Returns when everything emitted so far is durable. LedgerError: the journal is poisoned from now on."""
+        future: asyncio.Future[None] = self._loop.create_future()
+
+        def done(error: TreadleError | None) -> None:
+            self._settled(error)
+            if not future.done():  # a native cancel() passes anyio's shield and cancels the future
+                future.set_result(None)
+
+        if self._submit(done):
+            with anyio.CancelScope(shield=True):  # memory is ahead of the disk: a commit is never abandoned half way
+                await future
+        if self.failure is not None:
+            raise self.failure
+
+    # ---- reading
+
+    async def view(self, phase: ev.Phase, examples: tuple[Prompted | ModelResponded | ToolsFinished, ...] = ()) -> View:
+        """The branch that the agent of this phase is on, examples first."""
+        view = self.views.get(phase)
+        leaf = self.state.agent.leaf
+        if view is None or view.leaf != leaf:
+            await self.flush()
+            rows = await self.ledger.chain(self.execution_id, leaf)
+            generation = view.generation if view else 0
+            view = self.views[phase] = View()
+            view.generation = generation
+            pairs = [(0, example, encode(example)[2]) for example in examples]
+            view.reset([*pairs, *((r.seq, _message(r), r.body) for r in rows)])
+            view.leaf = leaf
+        return view
+
+    async def close(self) -> None:
+        """Flushes where that is still possible, and gives the ownership up."""
+        try:
+            if self.failure is None:
+                await self.flush()
+        finally:
+            if not isinstance(self.failure, LedgerError):
+                await self.ledger.release(self.ownership)
+
+
+def _message(record: Record) -> Prompted | ModelResponded | ToolsFinished:
+    message = decode(record.kind, record.version, record.body)
+    assert isinstance(message, Prompted | ModelResponded | ToolsFinished)
+    return message
+
+
+def progress(execution_id: str, seq: int, kind: str, data: object, state: LoopState, at_us: int):  # noqa: ANN201
+    """A note for observers."""
+    from treadle.ports.observer import Progress
+
+    return Progress(execution_id, seq, kind, data, state, at_us)

@@ -1,0 +1,78 @@
+"""A loop as the command line's flags define it: stored with the execution, so that resume can build it again. Keys are never in it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import msgspec
+
+from treadle.core.errors import LedgerDamaged
+from treadle.core.values import Value
+
+from .definitions import Agent, Command, Judge, Loop, Person
+
+INSTRUCTIONS = "Work on the task until the check passes. The check: {check}"
+
+
+class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
+    """The flags of `treadle run` that define the loop."""
+
+    workspace: str
+    model: str = ""
+    base_url: str | None = None
+    price: str | None = None
+    agent_command: str = ""  # --agent-command: a coding agent that acts instead of a model
+    check: str = ""
+    check_timeout_s: float | None = None
+    judge: str = ""
+    protect: tuple[str, ...] = ()
+    sandbox: bool = False
+    max_rounds: int = 10
+    max_turns: int | None = None
+    max_cost_usd: Decimal | None = None
+    max_time_s: float | None = None
+
+    def to_loop(self) -> Loop:
+        """The definition."""
+        return Loop(
+            name="run",
+            act=self._act(),
+            evaluate=self._evaluate(),
+            workspace=self.workspace,
+            max_rounds=self.max_rounds,
+            max_cost_usd=self.max_cost_usd,
+            max_time_s=self.max_time_s,
+            protect=self.protect,
+            sandbox=self.sandbox,
+        )
+
+    def _act(self) -> Agent | Command:
+        if self.agent_command:
+            return Command(command=self.agent_command)
+        return Agent(
+            model=self.model,
+            base_url=self.base_url,
+            price=self.price,
+            max_turns=self.max_turns,
+            instructions=INSTRUCTIONS.format(check=self.check) if self.check else "",
+        )
+
+    def _evaluate(self) -> Command | Judge | Person:
+        if self.check:
+            return Command(command=self.check, timeout_s=self.check_timeout_s)
+        if self.judge:
+            return Judge(model=self.judge, base_url=self.base_url, price=self.price)
+        return Person()
+
+
+def encode(definition: CommandLineLoop) -> str:
+    """As stored."""
+    return msgspec.json.encode(definition).decode()
+
+
+def decode(text: str) -> CommandLineLoop:
+    """LedgerDamaged where it is none."""
+    try:
+        return msgspec.json.decode(text, type=CommandLineLoop)
+    except msgspec.DecodeError as error:
+        raise LedgerDamaged(f"The stored definition of this execution cannot be read: {error}") from error

@@ -1,0 +1,132 @@
+"""A loop as an engineer writes it down: who acts, who evaluates, within which limits."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+from treadle.core.errors import DefinitionError
+from treadle.core.messages import Message
+from treadle.ports.callback import Actor, Check, RoundContext, Verdict
+from treadle.ports.model import Model
+from treadle.ports.toolset import Toolset
+
+CheckFunction = Callable[[RoundContext, Any], Verdict | Awaitable[Verdict]]
+ActFunction = Callable[[RoundContext, str], Any]
+
+
+def _nothing() -> Mapping[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agent:
+    """An agent with tools.
+
+    `model` is "provider:model", or a Model of your own. With a workspace it has the built-in file and command tools, unless
+    `builtin_tools` is false; `tools` adds toolsets or plain functions. Limits here are the actor's own policy: they count over all
+    its rounds, and reaching one stops the loop (FR-09).
+    """
+
+    model: str | Model
+    instructions: str = ""
+    tools: Sequence[Toolset | Callable[..., Any]] = ()
+    builtin_tools: bool = True
+    base_url: str | None = None
+    api_key: str | None = None
+    price: str | None = None  # USD per million tokens: input,output[,cache read[,cache write]]
+    settings: Mapping[str, Any] = field(default_factory=_nothing)  # temperature, seed and the like
+    max_output_tokens: int | None = None
+    role: str = ""  # canonical role; transcripts and lessons are filed under it
+    max_turns: int | None = None
+    max_cost_usd: Decimal | None = None
+    max_time_s: float | None = None
+    max_turns_per_act: int = 60
+    on_invalid: Literal["stop_batch", "run_valid"] = "stop_batch"
+    history: Literal["continue", "fresh"] = "continue"
+    examples: tuple[Message, ...] = ()
+    static_prompt: str | None = None  # instead of Treadle's own
+    tool_choice: Literal["auto", "required"] = "auto"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.model, str) and not self.model.strip():
+            raise DefinitionError("An agent needs a model, as provider:model.")
+        _at_least("max_turns_per_act", self.max_turns_per_act, 1)
+        _at_least("max_turns", self.max_turns, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judge(Agent):
+    """An evaluating agent: it may look, but not change; it ends with a verdict."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A command that acts (any coding agent or script, AG-26) or checks (exit code 0 accepts)."""
+
+    command: str | Sequence[str]
+    timeout_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.command or (isinstance(self.command, str) and not self.command.strip()):
+            raise DefinitionError("The command is empty.")
+
+
+@dataclass(frozen=True)
+class Person:
+    """A person evaluates: the loop waits, durably, for approve or reject."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loop:
+    """A bounded act-evaluate loop.
+
+    `act` works on the task; `evaluate` accepts or rejects with feedback, which opens the next round, up to `max_rounds`.
+    `evaluate` as a string is a command. The limits are totals over act and evaluate.
+    """
+
+    name: str
+    act: Agent | Command | Actor | ActFunction
+    evaluate: str | Command | Agent | Person | Check | CheckFunction
+    workspace: str | Path | None = None
+    max_rounds: int = 10
+    max_turns: int | None = None
+    max_cost_usd: Decimal | None = None
+    max_time_s: float | None = None
+    max_tokens: int | None = None
+    protect: Sequence[str] = ()
+    sandbox: bool = False
+    input_type: type[Any] | None = None  # str, or a pydantic model or dataclass; the task text is made by `prompt`
+    prompt: Callable[[Any], str] | None = None
+    version: str = "1"
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise DefinitionError("A loop needs a name.")
+        _at_least("max_rounds", self.max_rounds, 1)
+        for name in ("max_turns", "max_tokens"):
+            _at_least(name, getattr(self, name), 1)
+        if self.max_time_s is not None and not 0 < self.max_time_s < float("inf"):
+            raise DefinitionError(f"max_time_s must be above 0, not {self.max_time_s}.")
+        check_cost("max_cost_usd", self.max_cost_usd)
+        if isinstance(self.evaluate, str) and not self.evaluate.strip():
+            raise DefinitionError("The check command is empty.")
+
+
+def _at_least(name: str, value: object, least: int) -> None:
+    """Whole numbers only: True is none (FR-11)."""
+    if value is None:
+        return
+    if type(value) is not int or value < least:
+        raise DefinitionError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+
+
+def check_cost(name: str, value: object) -> None:
+    """DefinitionError unless it is None or a finite Decimal above 0."""
+    if value is None:
+        return
+    if not isinstance(value, Decimal) or not value.is_finite() or value <= 0:
+        raise DefinitionError(f"{name} must be a Decimal above 0, not {value!r}.")
