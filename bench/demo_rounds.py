@@ -1,7 +1,7 @@
 """How surely and how fast the demo's model gets the kit accepted, and how a chooser does that only guesses.
 
     demo_rounds.py model 10        ten runs of the model
-    demo_rounds.py random 50       fifty of a chooser that writes any of 600 expressions which the model wrote for some function
+    demo_rounds.py random 50       fifty of a chooser that takes any of 600 expressions of the model's
     demo_rounds.py --make-pool     has the model write those expressions anew
 
 The demo's own tools, check and conversation in a plain loop. A line of JSON a run, then the sums.
@@ -32,7 +32,7 @@ from treadle.core.usage import ZERO_USD, Usage
 from treadle.demo import conversation
 from treadle.demo.check import KitCheck
 from treadle.demo.kit_file import functions
-from treadle.demo.toolset import READ, WRITE, KitTools
+from treadle.demo.toolset import KitTools
 from treadle.demo.workspace import lay_out
 from treadle.kernel import texts
 from treadle.kernel.view import View
@@ -123,11 +123,14 @@ class PlainRound(RoundContext):
     """All that the check asks for."""
 
     def report_usage(self, usage: Usage) -> None: ...
+
     def report_usage_once(self, receipt: str, usage: Usage) -> None: ...
+
     async def intend(self, receipt: str, reserve: Usage) -> bool:
         return True
 
     async def checkpoint(self) -> None: ...
+
     def started(self, pgid: int, birth: str) -> None: ...
 
 
@@ -144,7 +147,7 @@ class Run:
     async def to_the_end(self) -> bool:
         task = conversation.TASK
         for _ in range(self.rounds):
-            await self._act(task)
+            await self.act(task)
             verdict = await self.check.check(PlainRound(), "")
             self.left.append(0 if verdict.accepted else len(verdict.feedback.split(",")))
             if verdict.accepted:
@@ -152,7 +155,7 @@ class Run:
             task = f"{conversation.TASK}\n\n{texts.feedback(verdict.feedback)}"
         return False
 
-    async def _act(self, prompt: str) -> None:
+    async def act(self, prompt: str) -> None:
         view = View()
         messages = [*conversation.examples(), Prompted(parent=None, text=prompt)]
         for turn in range(MAX_TURNS):
@@ -213,7 +216,7 @@ async def measure(kind: str, seeds: range, rounds: int) -> list[dict[str, Any]]:
 
 
 async def make_pool() -> None:
-    """What the model writes for functions of the kit, as often as it writes it, with its arguments made exchangeable."""
+    """What the model writes for any function of the kit, as often as it does, with exchangeable arguments."""
     pool: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         workspace = Path(folder) / "kit"
@@ -222,25 +225,28 @@ async def make_pool() -> None:
             while len(pool) < POOL_SIZE:
                 shutil.rmtree(workspace, ignore_errors=True)
                 lay_out(workspace)
-                run = Run(model, workspace, 1)
-                await run._act(conversation.TASK)
+                await Run(model, workspace, 1).act(conversation.TASK)
                 for function in functions((workspace / "kit.py").read_text()).values():
                     names = function.parameters.split(", ")
                     expression = re.sub(rf"\b{names[-1]}\b", "$last", function.expression)
-                    pool.append(re.sub(rf"\b{names[0]}\b", "$first", expression))
+                    pool += [re.sub(rf"\b{names[0]}\b", "$first", expression)] if expression else []
             await model.close()
-    POOL.write_text("".join(f"{line}\n" for line in pool[:POOL_SIZE] if line))
+    POOL.write_text("".join(f"{line}\n" for line in pool[:POOL_SIZE]))
 
 
 def report(rows: list[dict[str, Any]]) -> None:
-    accepted = [row for row in rows if row["accepted"]]
-    rounds = [row["rounds"] for row in accepted] or [0]
+    def mean(values: Any) -> str:
+        return f"{statistics.mean(values):.1f}"
+
+    accepted = [row["rounds"] for row in rows if row["accepted"]]
+    seconds = [row["seconds"] for row in rows]
     print(
-        f"{rows[0]['kind']}: accepted {len(accepted)} of {len(rows)}; rounds of the accepted: mean "
-        f"{statistics.mean(rounds):.1f}, most {max(rounds)}; left after round 1: "
-        f"{statistics.mean(row['left'][0] for row in rows):.1f} of 8, at the end {statistics.mean(row['left'][-1] for row in rows):.1f}; "
-        f"calls {statistics.median(row['calls'] for row in rows)}, seconds: median "
-        f"{statistics.median(row['seconds'] for row in rows)}, most {max(row['seconds'] for row in rows)}"
+        f"{rows[0]['kind']}: accepted {len(accepted)} of {len(rows)}"
+        f" (rounds: mean {mean(accepted or [0])}, most {max(accepted or [0])});"
+        f" functions left after round 1: {mean(row['left'][0] for row in rows)},"
+        f" at the end: {mean(row['left'][-1] for row in rows)};"
+        f" calls: {statistics.median(row['calls'] for row in rows)};"
+        f" seconds: median {statistics.median(seconds)}, most {max(seconds)}"
     )
 
 
@@ -254,6 +260,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.make_pool:
         anyio.run(make_pool)
+        return
     for kind, runs in [(options.kind, options.runs)] if options.kind else [("model", 3), ("random", 10)]:
         report(anyio.run(measure, kind, range(options.first_seed, options.first_seed + runs), options.rounds))
 

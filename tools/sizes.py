@@ -33,7 +33,7 @@ class Size(NamedTuple):
 def measure(path: Path, *, functions: bool) -> Iterator[Size]:
     """The file itself and, where asked, every function in it. SyntaxError for a file that is no Python."""
     text = path.read_text(encoding="utf-8")
-    yield Size(str(path), text.count("\n"), FILE_AIM, FILE_LIMIT)
+    yield Size(str(path), text.count("\n"), FILE_AIM if functions else FILE_LIMIT, FILE_LIMIT)
     if functions:
         for node in ast.walk(ast.parse(text, filename=str(path))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -129,9 +129,7 @@ class Machine:
                         scope_receipt_json="null",
                         changed=self.changed,
                     )
-                return ev.ActFinished(
-                    output_json=action.output_json, scope_receipt_json="null", changed=self.changed
-                )
+                return ev.ActFinished(output_json=action.output_json, scope_receipt_json="null", changed=self.changed)
             case act.RunActor():
                 return ev.ActFinished(output_json='"acted"', scope_receipt_json="null", changed=self.changed, us=5)
             case act.RunCheck():
@@ -156,5 +154,3 @@ def refold(events: Iterable[Any]) -> LoopState:
     for event in events:
         state = advance(state, event)
     return state
-
-

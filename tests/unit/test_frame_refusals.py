@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.frames import MAX_ITERATIONS, frames, fullest, smallest
 from treadle.core.errors import (
     BrokenInvariant,
     DanglingMessage,
@@ -33,7 +34,6 @@ from treadle.kernel.frame import (
     dump_frame,
     load_frame,
 )
-from unit.frame_strategies import MAX_ITERATIONS, frames, fullest, smallest
 
 
 def sealed(frame_json: str, *, version: str = "1", schema: str = "treadle.frame") -> bytes:
@@ -78,7 +78,7 @@ def test_any_single_changed_byte_is_detected(frame):
 
 
 @pytest.mark.req("FR-23")
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(frames(), st.data())
 def test_any_single_changed_byte_of_any_frame_is_detected(frame, data):
     stored = dump_frame(frame, max_iterations=MAX_ITERATIONS)
@@ -88,7 +88,7 @@ def test_any_single_changed_byte_of_any_frame_is_detected(frame, data):
 
 
 @pytest.mark.req("FR-23")
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_noise_is_refused_with_a_typed_error(noise):
     assert not survives(noise)

@@ -9,12 +9,12 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.frames import MAX_ITERATIONS, frames, fullest, money, smallest
 from treadle.core.errors import InvalidField, UnsupportedVersion
 from treadle.kernel.frame import OUTCOMES, VERSION, dump_frame, load_frame, upgrade, worse
-from unit.frame_strategies import MAX_ITERATIONS, frames, fullest, money, smallest
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "frames"
 ALWAYS = {
@@ -38,7 +38,6 @@ def sealed(frame_json: str, version: int) -> bytes:
     return f'{{"schema":"treadle.frame","version":{version},"digest":"{digest}","frame":{frame_json}}}'.encode()
 
 
-@settings(deadline=None)
 @given(frames())
 def test_a_frame_comes_back_as_it_was_written(frame):
     data = dump_frame(frame, max_iterations=MAX_ITERATIONS)
@@ -67,7 +66,6 @@ def test_a_leaf_that_is_not_there_is_an_explicit_null():
 
 
 @pytest.mark.req("FR-11")
-@settings(deadline=None)
 @given(money, st.sampled_from(["cost_usd", "act_cost_usd"]))
 def test_money_is_a_json_number_outside_and_the_same_decimal_inside(amount, name):
     frame = smallest(**{"cost_usd": amount, name: amount})
@@ -130,7 +128,6 @@ def test_an_old_frame_that_its_step_cannot_read_is_an_invalid_field():
         upgrade({}, 1, {1: lambda document: {"loop": document["loop"]}}, 2)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(OUTCOMES), st.sampled_from(OUTCOMES))
 def test_the_worse_outcome_wins_whichever_came_last(one, other):
     order = ["unobserved", "helpful", "neutral", "harmful"]

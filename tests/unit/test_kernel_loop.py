@@ -107,9 +107,7 @@ def test_acts_policy_trips_at_its_limit_before_the_next_intent(policy: Policy, w
 
 
 @pytest.mark.req("FR-09")
-@pytest.mark.parametrize(
-    "limits", [Limits(max_turns=2), Limits(max_cost_usd=Decimal("0.02")), Limits(max_tokens=30)]
-)
+@pytest.mark.parametrize("limits", [Limits(max_turns=2), Limits(max_cost_usd=Decimal("0.02")), Limits(max_tokens=30)])
 def test_total_limits_stop_before_evaluate(limits: Limits) -> None:
     machine = Machine(turns=one_round()).start(limits=limits)
     state = machine.rest()

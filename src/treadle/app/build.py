@@ -162,12 +162,13 @@ def _model(agent: Agent, settings: Settings, clock: Clock) -> Model:
 
 
 def _act_toolset(loop: Loop, agent: Agent, workspace: Path | None, settings: Settings) -> Toolset:
-    from treadle.tools.builtin import ControlTools, WorkspaceTools
     from treadle.tools.combine import CombinedTools
-    from treadle.tools.protect import ProtectedTools
 
     sets: list[Toolset] = _own_tools(agent)
     if agent.builtin_tools:
+        from treadle.tools.builtin import ControlTools, WorkspaceTools
+        from treadle.tools.protect import ProtectedTools
+
         sets.append(ControlTools())
         if workspace is not None:
             hidden = tuple(name for name in settings.environ if name.endswith(KEY_HINTS))
@@ -189,11 +190,13 @@ def _evaluate_toolset(agent: Agent, workspace: Path | None) -> Toolset:
 
 
 def _own_tools(agent: Agent) -> list[Toolset]:
-    from treadle.tools.function import FunctionTools
-
     functions = [tool for tool in agent.tools if not isinstance(tool, Toolset)]
     sets = [tool for tool in agent.tools if isinstance(tool, Toolset)]
-    return [*sets, FunctionTools(*functions)] if functions else sets
+    if functions:
+        from treadle.tools.function import FunctionTools
+
+        sets.append(FunctionTools(*functions))
+    return sets
 
 
 # ---- settings and fingerprint
@@ -227,17 +230,13 @@ def _settings(loop: Loop, evaluate: AgentParts | Check | None, *, priced: bool, 
 def _agent_settings(agent: Agent | None) -> AgentSettings:
     if agent is None:
         return AgentSettings()
-    return AgentSettings(
-        max_turns_per_act=agent.max_turns_per_act, on_invalid=agent.on_invalid, history=agent.history
-    )
+    return AgentSettings(max_turns_per_act=agent.max_turns_per_act, on_invalid=agent.on_invalid, history=agent.history)
 
 
 def _policy(agent: Agent | None) -> Policy:
     if agent is None:
         return Policy()
-    return Policy(
-        max_turns=agent.max_turns, max_cost_usd=agent.max_cost_usd, max_duration_us=_us(agent.max_time_s)
-    )
+    return Policy(max_turns=agent.max_turns, max_cost_usd=agent.max_cost_usd, max_duration_us=_us(agent.max_time_s))
 
 
 def _us(seconds: float | None) -> int | None:

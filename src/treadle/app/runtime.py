@@ -90,9 +90,7 @@ class Runtime:
         self.quota_wait_s = quota_wait_s
         self.owner = f"{socket.gethostname()}:{os.getpid()}"
 
-    async def start(
-        self, loop: Loop, value: Any, *, execution_id: str | None = None, definition: str = ""
-    ) -> Session:
+    async def start(self, loop: Loop, value: Any, *, execution_id: str | None = None, definition: str = "") -> Session:
         """A new execution, durable when this returns; nothing has been paid yet. InputError for anything that is wrong."""
         built = build(loop, self.settings, self.clock)
         input_json, task = dump_input(loop, value)

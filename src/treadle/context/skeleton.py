@@ -20,7 +20,9 @@ KEYWORD_LINE = re.compile(
     r"|^([\w-]+)\s*\(\)\s*\{",
     re.M,
 )
-SCRIPT = re.compile(r"\.(sh|bash|zsh|fish|vue|svelte|kt|kts|swift|scala|php|cs|lua|zig|ex|exs|pl|pm|pyx|pxd|dart|jl|nim|groovy)$", re.I)
+SCRIPT = re.compile(
+    r"\.(sh|bash|zsh|fish|vue|svelte|kt|kts|swift|scala|php|cs|lua|zig|ex|exs|pl|pm|pyx|pxd|dart|jl|nim|groovy)$", re.I
+)
 HEADING = re.compile(r"^(?:#{1,6} +\S.*|=+ +\S.*|\[+[\w.\" -]+\]+|<h[1-6][^>]*>.*|[\w.-]+:(?: .*)?)$", re.M)
 UNDERLINED = re.compile(r"^(\S.*)\n([=\-~^\"'*+#])\2{2,}[ \t]*$", re.M)
 
@@ -82,7 +84,10 @@ def _matched(pattern: re.Pattern[str], text: str) -> list[Definition]:
         if len(found) >= MOST:
             break
     starts = [definition.line for definition in found[1:]] + [text.count("\n") + 2]
-    return [definition._replace(end=max(start - 1, definition.line)) for definition, start in zip(found, starts, strict=False)]
+    return [
+        definition._replace(end=max(start - 1, definition.line))
+        for definition, start in zip(found, starts, strict=False)
+    ]
 
 
 def _first_lines(text: str) -> list[Definition]:

@@ -19,8 +19,10 @@ TreadleError
 │   └── LedgerGap                 a batch does not follow the last one
 ├── ProviderError                 a model call that failed, with its class
 ├── ToolError                     a tool call that failed, with its class
+├── ScopeError                    the workspace's past cannot be read or put back
+├── CheckTimeout                  a check took too long
 └── ReportError                   a report from user code
-    └── InvalidUsage  InvalidReceipt  OutsideRound
+    └── InvalidUsage  InvalidReceipt  OutsideRound  InvalidVerdict  InvalidOutput
 """
 
 from __future__ import annotations
@@ -200,6 +202,14 @@ class ToolError(TreadleError):
         super().__init__(message)
 
 
+class ScopeError(TreadleError):
+    """The workspace's past cannot be read or put back."""
+
+
+class CheckTimeout(TreadleError):
+    """The check took too long."""
+
+
 class ReportError(TreadleError):
     """A report from user code cannot be taken."""
 
@@ -214,3 +224,11 @@ class InvalidReceipt(ReportError):
 
 class OutsideRound(ReportError):
     """The round that this context belongs to is over."""
+
+
+class InvalidVerdict(ReportError):
+    """A check must return accept() or reject(feedback) (TC-14)."""
+
+
+class InvalidOutput(ReportError):
+    """An act must return a JSON value."""

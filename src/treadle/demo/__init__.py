@@ -1,1 +1,1 @@
-"""The main job for real, without a key: a tiny model writes the missing functions of a module until its tests pass (SV-06)."""
+"""The main job for real, without a key: a tiny model writes the missing functions of a module (SV-06)."""

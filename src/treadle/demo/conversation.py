@@ -1,4 +1,4 @@
-"""What the tiny model is told: one line of system prompt, a worked example, the task. The same in every request, so it stays cached."""
+"""What the tiny model is told: a system prompt, a worked example, the task. Always the same, so it stays cached."""
 
 from __future__ import annotations
 

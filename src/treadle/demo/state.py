@@ -1,7 +1,7 @@
-"""Where the work on a kit stands, derived from two files of the workspace alone, so that a run killed at any instant goes on rightly.
+"""Where the work on a kit stands, from two files of the workspace alone: a run killed at any instant goes on rightly.
 
-Each step of the tools and of the check replaces exactly one of the two, atomically. That a function has been written in this round is
-not noted anywhere: it returns something else than when it was checked.
+Each step of the tools and of the check replaces exactly one of the two, atomically. That a function has been written in
+this round is not noted anywhere: it returns something else than when it was checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tools that write a kit, one function at a time. What is offered follows from how the work stands, which is what a tiny model needs."""
+"""Tools that write a kit, function by function. What is on offer follows from how the work stands, for a tiny model."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class KitTools(Toolset):
         standing = load(self.workspace)
         if function := standing.reading:
             schema = {"type": "string", "pattern": f"^{_escaped(function.head)}[^\\n]+$"}
-            return (_tool(WRITE, "Writes the function into kit.py.", "mutating", code=schema),)
+            return (_tool(WRITE, "Writes the function into kit.py.", "mutating", {"code": schema}),)
         if todo := standing.todo:
             schema = {"type": "string", "enum": todo}
-            return (_tool(READ, "Reads what a function should do.", "idempotent", name=schema),)
-        return (_tool(FINISH, "Ends the work: the tests come next.", "finish"),)
+            return (_tool(READ, "Reads what a function should do.", "idempotent", {"name": schema}),)
+        return (_tool(FINISH, "Ends the work: the tests come next.", "finish", {}),)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Runs a call. A refusal is an answer like any other: the model may try again."""
@@ -124,7 +124,7 @@ def _argument(call: ToolCall, key: str) -> str:
     return value
 
 
-def _tool(name: str, description: str, kind: CallKind, **properties: dict[str, Any]) -> ToolDef:
+def _tool(name: str, description: str, kind: CallKind, properties: dict[str, Any]) -> ToolDef:
     schema: dict[str, Any] = {
         "type": "object",
         "properties": properties,
@@ -136,7 +136,7 @@ def _tool(name: str, description: str, kind: CallKind, **properties: dict[str, A
 
 def _escaped(literal: str) -> str:
     """The literal as a pattern; `re.escape` also escapes what JSON Schema's dialect does not let it escape."""
-    escaped = "".join("\\" + character if character in r"\.^$*+?()[]{}|/" else character for character in literal)
+    escaped = "".join("\\" + character if character in r"\.^$*+?()[]{}|" else character for character in literal)
     return escaped.replace("\n", "\\n")
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any
 
 import msgspec
 
@@ -28,7 +28,7 @@ BACKOFF_FIRST_S, BACKOFF_FACTOR, BACKOFF_MAX_S = 1.0, 2.0, 60.0
 class ModelEffect:
     """Calls the model of one agent. Keeps nothing that a resume would miss: only a calibration of its own estimates."""
 
-    def __init__(self, parts: AgentParts, redact: Any, clock: Clock, points: CrashPoints) -> None:
+    def __init__(self, parts: AgentParts, redact: Callable[[str], str], clock: Clock, points: CrashPoints) -> None:
         self.parts, self.redact, self.clock, self.points = parts, redact, clock, points
         self._static_size = len(parts.static.encode())
         self._tools: tuple[ToolDef, ...] = ()
@@ -53,9 +53,7 @@ class ModelEffect:
             digest.update(part.encode())
         digest.update(self._tools_json)
         reserve = self._reserve(view, len(dynamic.encode()))
-        return ModelIntended(
-            call=action.call, reserve=reserve, request=digest.hexdigest(), model=self.parts.model.name
-        )
+        return ModelIntended(call=action.call, reserve=reserve, request=digest.hexdigest(), model=self.parts.model.name)
 
     def _dynamic(self, state: LoopState) -> str:
         return self.parts.dynamic(state) if self.parts.dynamic else ""
@@ -118,7 +116,7 @@ class ModelEffect:
 
 
 def _responded(
-    call: str, parent: int, reply: Reply, tools: tuple[ToolDef, ...], us: int, redact: Any
+    call: str, parent: int, reply: Reply, tools: tuple[ToolDef, ...], us: int, redact: Callable[[str], str]
 ) -> ModelResponded:
     return ModelResponded(
         parent=parent,
@@ -138,4 +136,3 @@ def unpriced(parts: tuple[AgentParts, ...]) -> str:
         if part.model.price(Usage(input_tokens=1, output_tokens=1, requests=1)) is None:
             return part.model.name
     return ""
-

@@ -147,4 +147,3 @@ class RoundEffect:
 def receipt_to_json(receipt: ScopeReceipt) -> str:
     """A scope receipt as stored in the frame."""
     return msgspec.json.encode(receipt._asdict()).decode()
-

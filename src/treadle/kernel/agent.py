@@ -144,7 +144,7 @@ def _tool_action(state: LoopState) -> Action:
         case "ask":
             return _ask(state, head, key)
         case "finish" | "verdict":
-            return _answer(agent, _ending_results(agent, start))
+            return _answer(agent, _ending_results(state, start))
         case _:
             return _mutating_action(agent, head, key)
 
@@ -173,9 +173,12 @@ def _not_run(call: ToolCall, why: str) -> ToolResult:
     return ToolResult(id=call.id, content=f"Not run: {why}", status="not-run")
 
 
-def _ending_results(agent: AgentState, start: int) -> tuple[ToolResult, ...]:
+def _ending_results(state: LoopState, start: int) -> tuple[ToolResult, ...]:
     """The end of the batch with it, so that no call is left unanswered."""
+    agent = state.agent
     call = agent.calls[start]
+    if (call.kind == "finish") != (state.phase == "act"):
+        return (_not_run(call, texts.OTHER_PHASE),)
     if agent.errors:
         return (_not_run(call, texts.EARLIER_FAILED),)
     ended = ToolResult(id=call.id, content="Finished." if call.kind == "finish" else "Judged.")

@@ -11,6 +11,7 @@ from treadle.core.events import Answered
 GO_ON = "Go on: carry out the plan with the tools. Call finish(summary) when the work is done."
 BATCH_STOPPED = "another call of this batch is invalid, so none of it ran. Correct it and send the batch again."
 EARLIER_FAILED = "an earlier call of this batch did not succeed. Look at it first."
+OTHER_PHASE = "who works ends with finish, who judges with verdict."
 ENDED = "the batch had ended by then."
 CONFIRMED = "Done. (The process was interrupted while this ran; the file holds what was to be written.)"
 UNKNOWN_OUTCOME = (

@@ -1,4 +1,4 @@
-"""What `verify` looks for in any store: holes, lost parents, unreadable bodies, snapshots of the future, altered blobs."""
+"""What `verify` looks for in any store: holes, lost parents, unreadable bodies, early snapshots, altered blobs."""
 
 from __future__ import annotations
 

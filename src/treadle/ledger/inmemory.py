@@ -1,9 +1,11 @@
-"""The ledger in memory, for tests and for loops that need not outlive their process: all but durability is as on disk."""
+"""The ledger in memory, for tests and for loops that need not outlive their process: as on disk, but not durable."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+
+from anyio.lowlevel import cancel_shielded_checkpoint
 
 from treadle.core.digests import blob_address
 from treadle.core.errors import (
@@ -172,6 +174,7 @@ class InMemoryLedger(Ledger):
 
     async def close(self) -> None:
         self._closed = True
+        await cancel_shielded_checkpoint()  # the loop calls every `done` that waits
 
     def holds(self, handle: int, epoch: int) -> bool:
         """Whether this ledger, once it was the owner, still is a living one."""

@@ -1,4 +1,4 @@
-"""Which owners still live: each process holds a lock on a file of its own, and the kernel lets go of it when it dies."""
+"""Which owners still live: each process holds a lock on a file of its own, and the kernel unlocks it when it dies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Owners:
         return not self._is_stale(self.folder / token)
 
     def release(self) -> None:
-        """Nothing is owned any more. A file that cannot be removed is harmless: it is unlocked, and the next owner sweeps it."""
+        """Nothing is owned any more. A file that cannot be removed is harmless: the next owner sweeps it."""
         if self._lock is None:
             return
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Reading a SQLite store on a connection that cannot write. A call is one short query; long reads are made of slices."""
+"""Reading a SQLite store on a connection that cannot write. A call is one short query; long reads are slices."""
 
 from __future__ import annotations
 
@@ -70,13 +70,17 @@ class Reader:
         return self._records(self._all("records", handle, after, to, limit))
 
     def branch(self, handle: int, leaf: int, limit: int) -> list[Record]:
-        """From `leaf` towards the root, `limit` messages at most. DanglingMessage where one is missing."""
-        found = self._records(self._all("branch", handle, leaf, limit))
-        last = found[-1] if found else None
-        if last is None or (last.parent is not None and len(found) < limit):
-            missing = leaf if last is None else last.parent
-            child = f", the parent of {last.seq}," if last else ""
-            raise DanglingMessage(f"Message {missing}{child} is not in the store.")
+        """From `leaf` some way towards the root, one message at least. DanglingMessage where it is missing."""
+        found: list[Record] = []
+        wanted: int | None = leaf
+        for record in self._records(self._all("branch", handle, leaf, limit)):
+            if record.seq == wanted:
+                found.append(record)
+                wanted = record.parent
+        if not found:
+            raise DanglingMessage(f"Message {leaf} is not in the store.")
+        if wanted is not None and wanted >= found[-1].seq:
+            raise DanglingMessage(f"Message {wanted}, the parent of {found[-1].seq}, does not come before it.")
         return found
 
     def snapshot(self, handle: int, at: int | None) -> Snapshot | None:

@@ -1,4 +1,4 @@
-"""The ledger in one SQLite file: write-ahead log, full sync, one writer thread, readers with connections of their own."""
+"""The ledger in a SQLite file: write-ahead log, full sync, a writer thread, readers on connections of their own."""
 
 from __future__ import annotations
 

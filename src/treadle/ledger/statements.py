@@ -19,7 +19,7 @@ class Migration(NamedTuple):
 
 
 def named(file: str) -> dict[str, str]:
-    """Statements of `sql/<file>.sql`, each after a line `-- name: <name>`; what comes before the first name is prose."""
+    """Statements of `sql/<file>.sql`, each after a line `-- name: <name>`; what precedes the first is prose."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in (FOLDER / f"{file}.sql").read_text("utf-8").splitlines():

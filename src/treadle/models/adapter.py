@@ -51,6 +51,8 @@ class PydanticAIModel(Model):
         price: Callable[[Usage], Decimal | None],
         settings: Mapping[str, Any] | None = None,
         legal_id: re.Pattern[str] = ANY_ID,
+        flags_errors: bool = False,
+        streams: bool = True,
     ) -> None:
         self.name = name
         self.context_window = context_window
@@ -58,7 +60,7 @@ class PydanticAIModel(Model):
         self._library_model, self._client, self._service = library_model, client, service
         self._timeout_s, self._now_us, self._price = timeout_s, now_us, price
         self._settings = dict(settings or {})
-        self._legal_id = legal_id
+        self._legal_id, self._flags_errors, self._streams = legal_id, flags_errors, streams
         self._views: WeakKeyDictionary[View, MappedView] = WeakKeyDictionary()
 
     async def request(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
@@ -67,11 +69,11 @@ class PydanticAIModel(Model):
             history = self._history(request.view)
             parameters, settings = self._parameters(request), self._request_settings(request)
             with one_request():
-                if on_delta is None:
-                    response = await self._ask(history, parameters, settings)
-                else:
+                if on_delta is not None and self._streams:
                     response = await self._stream(history, parameters, settings, on_delta)
-            return reply_of(response, model=self.name, streamed=on_delta is not None, price=self._price)
+                    return reply_of(response, model=self.name, streamed=True, price=self._price)
+                response = await self._ask(history, parameters, settings)
+                return reply_of(response, model=self.name, streamed=False, price=self._price)
         except Exception as error:  # noqa: BLE001  # SDKs raise anything on garbage; it is classified, not swallowed
             raise failure(error, self._service, now_us=self._now_us()) from None  # causes hold keys and headers
 
@@ -86,7 +88,7 @@ class PydanticAIModel(Model):
     def _history(self, view: View) -> list[ModelMessage]:
         mapped = self._views.get(view)
         if mapped is None:
-            mapped = self._views[view] = MappedView(self.name, legal_id=self._legal_id)
+            mapped = self._views[view] = MappedView(self.name, legal_id=self._legal_id, flags_errors=self._flags_errors)
         return mapped.update(view)
 
     def _parameters(self, request: ModelRequest) -> ModelRequestParameters:

@@ -15,7 +15,7 @@ SEPARATOR = "\n\n"  # between the text parts of one response, where they are joi
 
 
 class _Part(msgspec.Struct, omit_defaults=True):
-    """One part, in the order of the response. Texts and arguments are not stored twice: `size` and `call` point at them."""
+    """One part, in the order of the response. Texts and arguments are not stored twice: `size` and `call` find them."""
 
     kind: Literal["text", "call", "thinking"]
     size: int = 0  # of a text: its length within the whole

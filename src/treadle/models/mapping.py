@@ -23,10 +23,11 @@ class MappedView:
 
     Requests that follow one another become one; a batch that was answered in pieces is answered by one request. A call
     id that was used before, or that this provider would refuse (`legal_id`), is replaced in call and result alike.
+    `flags_errors`: this provider has a place to say that a result is an error, beside what it says.
     """
 
-    def __init__(self, model: str, *, legal_id: re.Pattern[str] = ANY_ID) -> None:
-        self._model, self._legal_id = model, legal_id
+    def __init__(self, model: str, *, legal_id: re.Pattern[str] = ANY_ID, flags_errors: bool = False) -> None:
+        self._model, self._legal_id, self._flags_errors = model, legal_id, flags_errors
         self._restart(None)
 
     def _restart(self, generation: int | None) -> None:
@@ -59,7 +60,7 @@ class MappedView:
                 if not self._open or self._open[0][0].id != result.id:
                     self._refuse(f"the result of call {result.id!r} answers no open call")
                 call, wire_id = self._open.pop(0)
-                outcome = "failed" if result.status == "error" else "success"
+                outcome = "failed" if self._flags_errors and result.status == "error" else "success"
                 parts.append(ToolReturnPart(call.name, result.content, wire_id, outcome=outcome))
             self._ask(parts)
         elif self._open:

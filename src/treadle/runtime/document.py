@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -13,8 +14,8 @@ from treadle.kernel.states import LoopState
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
-def document(execution_id: str, state: LoopState) -> dict[str, Any]:
-    """Keys and meanings as in SV-03; money as Decimal."""
+def document(execution_id: str, state: LoopState, *, signal: str = "") -> dict[str, Any]:
+    """Keys and meanings as in SV-03; money as Decimal. `signal`: the one that interrupted it, for its exit code."""
     total, act, pending = state.total, state.act, state.pending
     return {
         "execution_id": execution_id,
@@ -37,13 +38,15 @@ def document(execution_id: str, state: LoopState) -> dict[str, Any]:
         "in_doubt_usd": total.in_doubt.cost_usd,
         "usage": _usage(total.usage, total.in_doubt),
         "output": None if not state.last_output_json else msgspec.json.decode(state.last_output_json),
-        "outcome": {"kind": state.outcome, "evidence": state.evidence, "advice": state.advice} if state.outcome else None,
-        "started_at": state.started_us,
+        "outcome": {"kind": state.outcome, "evidence": state.evidence, "advice": state.advice}
+        if state.outcome
+        else None,
+        "started_at": iso(state.started_us),
         "elapsed_ms": total.us // 1000,
         "act_elapsed_ms": act.us // 1000,
         "task": state.task,
         "workspace": state.workspace,
-        "exit_code": exit_code(state.status, state.code),
+        "exit_code": exit_code(state.status, state.code, signal=signal),
     }
 
 
@@ -56,6 +59,11 @@ def _usage(usage: Usage, in_doubt: Usage) -> dict[str, int]:
         "requests": usage.requests,
         "in_doubt_requests": in_doubt.requests,
     }
+
+
+def iso(us: int) -> str:
+    """Wall time in microseconds since the epoch as ISO 8601 in UTC, to the millisecond."""
+    return datetime.fromtimestamp(us / 1e6, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def to_json(value: object) -> bytes:

@@ -80,7 +80,14 @@ class Journal:
 
     @classmethod
     async def create(
-        cls, ledger: Ledger, execution_id: str, started: ev.LoopStarted, *, clock: Clock, owner: str, observers: tuple[Observer, ...] = ()
+        cls,
+        ledger: Ledger,
+        execution_id: str,
+        started: ev.LoopStarted,
+        *,
+        clock: Clock,
+        owner: str,
+        observers: tuple[Observer, ...] = (),
     ) -> Journal:
         """A new execution with its first record, durable when this returns."""
         ownership = await ledger.create(execution_id, kind="loop", owner=owner, at_us=started.at_us)
@@ -91,7 +98,14 @@ class Journal:
 
     @classmethod
     async def open(
-        cls, ledger: Ledger, execution_id: str, *, clock: Clock, owner: str, observers: tuple[Observer, ...] = (), force: bool = False
+        cls,
+        ledger: Ledger,
+        execution_id: str,
+        *,
+        clock: Clock,
+        owner: str,
+        observers: tuple[Observer, ...] = (),
+        force: bool = False,
     ) -> Journal:
         """Takes an execution over. What its last owner had in flight is still in the state: see `Driver.take_over`."""
         ownership = await ledger.acquire(execution_id, owner=owner, force=force)

@@ -1,8 +1,8 @@
-"""Process groups that an engine has recorded: how later holders of the same number are told apart, and how to kill them.
+"""Process groups that an engine has recorded: how to tell them from later holders of the same number, and kill them.
 
-`birth` is "BOOT:START:TAG": the boot, the leader's start time in clock ticks since then, and a random tag that the command
-and whatever it started carry in their environment. The tag finds even what left the group, when leader and supervisor are
-dead.
+`birth` is "BOOT:START:TAG": the boot, the leader's start time in clock ticks since then, and a random tag that the
+command and whatever it started carry in their environment. The tag finds even what left the group, when leader and
+supervisor are dead.
 """
 
 from __future__ import annotations

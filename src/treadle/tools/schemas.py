@@ -1,4 +1,4 @@
-"""JSON Schemas of tools as compiled validators, made once a definition; what the validator refuses is left out and reported."""
+"""JSON Schemas of tools as compiled validators, made once a definition; what is refused of one is left out and told."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def compiled(schema: dict[str, Any]) -> jsonschema_rs.Validator:
 
 
 def left_out(schema: dict[str, Any]) -> tuple[str, ...]:
-    """What of a schema is not checked, and why, a line each: mostly patterns in a dialect that the validator does not know."""
+    """What of a schema is not checked, and why, a line each: mostly patterns in an unknown dialect."""
     return _entry(schema)[2]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from treadle.core.messages import ToolCall
 from treadle.ports.model import RawCall, ToolDef
@@ -78,7 +78,7 @@ def _decoded(text: str) -> dict[str, Any] | Problem:
         return Problem("malformed-json", "$", "the arguments are nested too deeply")
     if not isinstance(args, dict):
         return Problem("mistyped", "$", "the arguments must be an object")
-    return args
+    return cast("dict[str, Any]", args)
 
 
 def _unknown(name: str, names: list[str]) -> Problem:

@@ -18,7 +18,7 @@ from treadle.core.errors import ConfigurationError
 
 from . import MODEL_NAME
 from .completion import error_body, event_stream
-from .engine import LOOPBACK, Engine
+from .engine import LOOPBACK, Engine, load
 from .request import UnsupportedRequest, read_request
 from .weights import model_file
 
@@ -108,7 +108,7 @@ def main() -> int:
     if options.end_with_stdin:
         threading.Thread(target=_end_with_stdin, daemon=True).start()
     try:
-        endpoint = Endpoint(options.port, Engine(model_file(), options.threads))
+        endpoint = Endpoint(options.port, Engine(load(model_file(), options.threads)))
     except (ConfigurationError, OSError, OverflowError) as error:
         sys.stderr.write(f"{error}\n")
         return 2

