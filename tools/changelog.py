@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that CHANGELOG.md and the version in pyproject.toml tell the same story.
+"""Checks that CHANGELOG.md, the version in pyproject.toml and treadle.__version__ tell the same story.
 
 The first section is Unreleased. Below it, releases stand newest first, each with its date; the newest is the project's
 version. Before the first release there is none, and Unreleased says what it will bring.
@@ -45,11 +45,14 @@ def faults(changelog: str, version: str) -> list[str]:
 
 def main() -> int:
     """Prints the faults. The exit status is 1 when there are any."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    found = faults((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), project["version"])
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    package = (ROOT / "src/treadle/__init__.py").read_text(encoding="utf-8")
+    found = faults((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), version)
+    if f'\n__version__ = "{version}"\n' not in package:
+        found.append(f"treadle.__version__ is not {version}, as pyproject.toml says")
     for fault in found:
-        print(f"CHANGELOG.md: {fault}")
-    print(f"changelog: version {project['version']}, {len(found)} faults")
+        print(f"error: {fault}")
+    print(f"changelog: version {version}, {len(found)} faults")
     return 1 if found else 0
 
 

@@ -1,4 +1,5 @@
 import pytest
+
 from conformance.ledger_kit import STORES
 
 

@@ -1,4 +1,4 @@
-"""What the ledger's conformance tests share: the stores that they run on, batches in short, crash points that watch and block."""
+"""What the ledger's conformance tests share: the stores that they run on, batches in short, crash points that block."""
 
 from __future__ import annotations
 

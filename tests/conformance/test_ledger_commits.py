@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+
 from conformance.ledger_kit import commit, record, records, started, submit
 from treadle.core.errors import LedgerGap, LedgerUnavailable, StaleEpoch, TreadleError
 from treadle.ports.ledger import Batch, Snapshot, Summary

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+
 from conformance.ledger_kit import commit, record, records, started, submit
 from treadle.core.errors import InputError, LedgerGap, OwnerAlive, StaleEpoch, UnknownExecution
 from treadle.ports.ledger import Batch
@@ -81,10 +82,11 @@ async def test_the_same_process_cannot_own_an_execution_twice_by_accident(ledger
         await ledger.acquire("run-1", owner="again")
 
 
-async def test_an_owner_that_was_refused_something_no_longer_counts_as_alive(ledger, other):
+async def test_an_owner_that_was_refused_something_may_acquire_anew_at_once(ledger, other):
     own = await started(ledger)
     assert isinstance(await submit(ledger, Batch(own, [record(2)])), LedgerGap)
     assert not (await ledger.row("run-1")).owner_alive
+    assert (await other.row("run-1")).owner_alive
     assert (await ledger.acquire("run-1", owner="again")).epoch == 2
 
 

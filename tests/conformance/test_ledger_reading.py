@@ -1,6 +1,7 @@
 """Reading back: rows, records, branches, blobs, snapshots, suspensions, requests."""
 
 import pytest
+
 from conformance.ledger_kit import commit, record, records, started
 from treadle.core.digests import blob_address
 from treadle.core.errors import DanglingMessage, LedgerDamaged, UnknownExecution

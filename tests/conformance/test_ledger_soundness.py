@@ -1,6 +1,7 @@
 """`verify` finds what is wrong and is silent about what is right."""
 
 import pytest
+
 from conformance.ledger_kit import commit, record, records, started
 from treadle.core.digests import blob_address
 from treadle.ports.ledger import Batch, Snapshot, Summary

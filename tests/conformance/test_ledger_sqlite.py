@@ -1,10 +1,11 @@
-"""What only a file can show: records that cannot be changed, the order of syncs, shared commits, readers beside the writer, bytes."""
+"""What only a file can show: unchangeable records, the order of syncs, shared commits, readers, bytes."""
 
 import asyncio
 import sqlite3
 from contextlib import closing
 
 import pytest
+
 from conformance.ledger_kit import Gate, commit, record, records, started, submit
 from treadle.core.errors import LedgerGap, OwnerAlive
 from treadle.ledger.sqlite import open_sqlite
@@ -163,7 +164,9 @@ async def test_an_owner_that_rests_often_does_not_fill_the_store_with_snapshots(
     ledger = await open_sqlite(path, synchronous="OFF")
     own = await started(ledger)
     for seq in range(1, 1301):
-        await commit(ledger, Batch(own, [record(seq)], snapshot=Snapshot(seq, 1, b"s" * 500), summary=Summary(seq, b"")))
+        await commit(
+            ledger, Batch(own, [record(seq)], snapshot=Snapshot(seq, 1, b"s" * 500), summary=Summary(seq, b""))
+        )
     await ledger.close()
     assert [seq for (seq,) in raw(path, "SELECT seq FROM snapshots ORDER BY seq")] == [511, 1023, 1300]
     assert raw(path, "SELECT count(*) FROM summaries") == [(1,)]
@@ -270,7 +273,8 @@ async def test_verify_finds_holes_lost_parents_and_early_snapshots_made_by_other
     ledger = await open_sqlite(path)
     await started(ledger, count=3)
     await started(ledger, "run-2", count=1)
-    row = "INSERT INTO records (execution, seq, kind, version, parent, at_us, body) SELECT ?, ?, kind, 1, ?, 0, body FROM records LIMIT 1"
+    columns = "execution, seq, kind, version, parent, at_us, body"
+    row = f"INSERT INTO records ({columns}) SELECT ?, ?, kind, 1, ?, 0, body FROM records LIMIT 1"
     raw(path, row, 1, 6, 5)
     raw(path, row, 99, 1, None)
     raw(path, "INSERT INTO snapshots VALUES (2, 5, 1, x'')")

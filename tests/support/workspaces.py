@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -33,19 +32,16 @@ def write(folder: Path, files: dict[str, str]) -> None:
         file.write_text(content)
 
 
-def contents(folder: Path, *, but: tuple[str, ...] = (".git",)) -> dict[bytes, object]:
+def contents(folder: Path, *, but: tuple[str, ...] = (".git",)) -> dict[str, object]:
     """Path -> what is there: bytes and execute bit, or where a link leads. Folders do not count."""
-    found: dict[bytes, object] = {}
-    for at, folders, files in os.walk(os.fsencode(folder)):
-        folders[:] = [name for name in folders if os.fsdecode(name) not in but]
-        for name in [*files, *(name for name in folders if os.path.islink(os.path.join(at, name)))]:
-            path = os.path.join(at, name)
-            if os.fsdecode(name) in but:
-                continue
-            if os.path.islink(path):
-                found[os.path.relpath(path, os.fsencode(folder))] = os.readlink(path)
-            else:
-                with open(path, "rb") as file:
-                    executable = bool(os.stat(path).st_mode & 0o100)
-                    found[os.path.relpath(path, os.fsencode(folder))] = (file.read(), executable)
+    found: dict[str, object] = {}
+    for entry in folder.iterdir():
+        if entry.name in but:
+            continue
+        if entry.is_symlink():
+            found[entry.name] = entry.readlink()
+        elif entry.is_dir():
+            found |= {f"{entry.name}/{path}": what for path, what in contents(entry, but=but).items()}
+        else:
+            found[entry.name] = (entry.read_bytes(), bool(entry.stat().st_mode & 0o100))
     return found

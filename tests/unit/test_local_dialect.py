@@ -64,7 +64,17 @@ def test_code_is_shown_without_quotes_or_escapes():
 
 
 @pytest.mark.parametrize(
-    "text", ["wri", "write", "read\n", "read\nstart: 3", "read\npath: a\nstart: ", "limit\nn: true", "set\nlevel: x", "finish\nx"]
+    "text",
+    [
+        "wri",
+        "write",
+        "read\n",
+        "read\nstart: 3",
+        "read\npath: a\nstart: ",
+        "limit\nn: true",
+        "set\nlevel: x",
+        "finish\nx",
+    ],
 )
 def test_a_call_that_was_cut_short_is_no_call(text):
     assert read_call(text, OFFERED) is None

@@ -8,34 +8,47 @@ import string
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.gbnf import as_regex
 
+from support.gbnf import as_regex
 from treadle.models.local.grammar import tool_grammar
 from treadle.models.local.pattern import gbnf_of, quoted
 from treadle.models.local.request import FunctionDef, Tool, UnsupportedRequest
 from treadle.models.local.schema import functions
 
 SAMPLES = [
-    "", "a", "b", "ab", "abc", "aab", "abab", "A", "Z9_", "x-y", "x]y", "x^y", "]", "^", "-", "\\", "5", "42", "2024-05-01",
-    "def f(x):\n    return x", "a.b", "a\nb", "a b", "ä", '"', "🙂", "\t", "/", "$", "a$", "(a)", "a|b",
-]  # fmt: skip
+    *["", "a", "b", "ab", "abc", "aab", "abab", "A", "Z9_", "x-y", "x]y", "x^y", "]", "^", "-", "\\", "5", "42"],
+    *[
+        "2024-05-01",
+        "a.b",
+        "a\nb",
+        "a b",
+        "ä",
+        '"',
+        "🙂",
+        "\t",
+        "/",
+        "$",
+        "a$",
+        "(a)",
+        "a|b",
+        "def f(x):\n    return x",
+    ],
+]
 PATTERNS = [
-    "^a+b?$", "^(ab)*$", "^(?:ab|c)d?$", "^[a-z]{2,3}$", "^[^a-z]$", "^[]^-]$".replace("]^", r"\]^"), r"^\d{4}-\d{2}-\d{2}$",
-    r"^\w+$", r"^\W$", r"^\S+\s?\S*$", "^.$", "^a|b$", r"^[\w.-]+$", r"^x[\]^-]y$", r"^\\$", r"^\"$", r"^\u00e4$", r"^\x41$",
-    r"^def f\(x\):\n    return [^\n]+$", "^a{2}b$", "^a{1,}$", "^a+?$", r"^a\$$", r"^\(a\)$", "^$", "^(a|)b$", "a", "^a", "b$", "[a-c]",
-    r"^[a\-c]$", r"^[\n\t]$",
-]  # fmt: skip
+    *["^a+b?$", "^(ab)*$", "^(?:ab|c)d?$", "^a{2}b$", "^a{1,}$", "^a+?$", "^$", "^(a|)b$", "a", "^a", "b$", "^.$"],
+    *["^[a-z]{2,3}$", "^[^a-z]$", r"^[\]^-]$", r"^[\w.-]+$", r"^x[\]^-]y$", "[a-c]", r"^[a\-c]$", r"^[\n\t]$"],
+    *[r"^\d{4}-\d{2}-\d{2}$", r"^\w+$", r"^\W$", r"^\S+\s?\S*$", r"^\\$", r"^\"$", r"^\u00e4$", r"^\x41$", r"^a\$$"],
+    *[r"^\(a\)$", r"^def f\(x\):\n    return [^\n]+$"],
+]
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_a_pattern_lets_through_what_it_matches_and_nothing_else(pattern):
     compiled = as_regex(gbnf_of(pattern))
     for sample in SAMPLES:
-        wanted = bool(re.search(pattern.replace("$", r"\Z") if r"\$" not in pattern else pattern, sample))
+        wanted = bool(re.search(re.sub(r"(?<!\\)\$$", r"\\Z", pattern), sample, re.ASCII))
         if "\n" in sample and not (pattern.startswith("^") and pattern.endswith("$")):
             continue  # what stands around an unanchored match is kept to one line
-        if pattern == "^a|b$":
-            continue  # its own test below
         assert bool(compiled.fullmatch(sample)) == wanted, sample
 
 
@@ -77,10 +90,11 @@ OFFERED = _functions(
 @pytest.mark.parametrize(
     "call",
     [
-        "read\npath: a.py", "read\npath: a.py\nstart: 12", "read\npath: a.py\nstart: -3", "pick\ntwo", "write\nreturn x * 2", "finish",
-        "set\nlevel: 0.5\non: true\nmode: 1", "set\nlevel: -3\non: false\nmode: fast", "set\nlevel: 0\non: true\nmode: null",
+        *["read\npath: a.py", "read\npath: a.py\nstart: 12", "read\npath: a.py\nstart: -3", "pick\ntwo", "finish"],
+        *["write\nreturn x * 2", "set\nlevel: 0.5\non: true\nmode: 1", "set\nlevel: -3\non: false\nmode: fast"],
+        "set\nlevel: 0\non: true\nmode: null",
     ],
-)  # fmt: skip
+)
 def test_a_call_that_fits_a_schema_can_be_written(call):
     assert as_regex(tool_grammar(OFFERED, text=False)).fullmatch(call)
 
@@ -88,10 +102,11 @@ def test_a_call_that_fits_a_schema_can_be_written(call):
 @pytest.mark.parametrize(
     "call",
     [
-        "", "read", "read\nstart: 1", "read\npath: a\nstart: 01", "read\npath: a\nstart: x", "pick\nthree", "pick", "write\nx * 2",
-        "write\nreturn ", "write\nreturn a\nreturn b", "set\nlevel: 1", "finish\n", "finish now", "I will read it.", "other\nx",
+        *["", "read", "read\nstart: 1", "read\npath: a\nstart: 01", "read\npath: a\nstart: x", "pick\nthree", "pick"],
+        *["write\nx * 2", "write\nreturn ", "write\nreturn a\nreturn b", "set\nlevel: 1", "finish\n", "finish now"],
+        *["I will read it.", "other\nx"],
     ],
-)  # fmt: skip
+)
 def test_nothing_else_can_be_written_where_a_call_is_required(call):
     assert not as_regex(tool_grammar(OFFERED, text=False)).fullmatch(call)
 

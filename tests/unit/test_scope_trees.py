@@ -1,4 +1,4 @@
-"""Baselines, receipts and diffs of real workspaces by real git, and that nothing of the user's repository is touched."""
+"""Baselines, receipts and diffs of real workspaces by real git; nothing of the user's repository is touched."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support.workspaces import contents, git, repository, write
 
+from support.workspaces import contents, git, repository, write
 from treadle.core.errors import ScopeError
 from treadle.effects.scope import GitScope
 
@@ -287,7 +287,7 @@ def detached(folder: Path) -> Path:
 
 
 def linked(folder: Path) -> Path:
-    git(repository(folder.parent / "main one"), "worktree", "add", "-q", str(folder))
+    git(repository(folder.parent / "main one"), "worktree", "add", "-q", "--detach", str(folder))
     return folder
 
 
@@ -421,8 +421,7 @@ async def test_a_change_that_keeps_size_and_time_is_seen(repo):
 async def test_names_that_are_no_text_can_be_told(repo):
     scope = scope_of(repo)
     base = await taken(scope)
-    write(repo, {"new\nline": "1", 'quo"te': "2", "ünï": "3"})
-    Path(os.fsdecode(os.fsencode(repo) + b"/by\xffte")).write_text("4")
+    write(repo, {"new\nline": "1", 'quo"te': "2", "ünï": "3", os.fsdecode(b"by\xffte"): "4"})
     assert (await scope.receipt(base)).paths == ("by\\xffte", "new\nline", 'quo"te', "ünï")
 
 

@@ -103,7 +103,7 @@ def artifact_path(state_dir: Path, execution_id: str) -> Path:
 def write_artifact(
     state_dir: Path, execution_id: str, state: LoopState, rounds: list[RoundRecord], *, store: str = ""
 ) -> Path:
-    """Both forms of the ending, each whole or not at all. The path of the page. ConfigurationError for a folder that fails."""
+    """Both forms of the ending, each whole or not at all; the path of the page. ConfigurationError where that fails."""
     page = artifact_path(state_dir, execution_id)
     body = to_json(artifact(execution_id, state, rounds))
     text = page_text(execution_id, state, rounds, store=store)

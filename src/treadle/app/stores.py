@@ -20,12 +20,21 @@ async def open_store(url: str, points: CrashPoints, *, create: bool = True) -> L
         from treadle.ledger.inmemory import InMemoryLedger
 
         return InMemoryLedger()
-    scheme, found, rest = url.partition("://")
-    if scheme != "sqlite" or not found or not rest.startswith("/") or len(rest) < 2:
-        raise ConfigurationError(f"--store {url!r} is no store address. Use {FORMS}.")
-    path = Path(rest[1:]).expanduser()
+    path = _file_of(url)
     if not create and not path.exists():
         raise ConfigurationError(f"There is no store at {path}. Start a loop first (treadle run), or name it: --store.")
     from treadle.ledger.sqlite import open_sqlite
 
     return await open_sqlite(path, points=points)
+
+
+def is_absent(url: str) -> bool:
+    """Whether there is no store at this address yet. ConfigurationError for a form that is none."""
+    return url != "memory:" and not _file_of(url).exists()
+
+
+def _file_of(url: str) -> Path:
+    scheme, found, rest = url.partition("://")
+    if scheme != "sqlite" or not found or not rest.startswith("/") or len(rest) < 2:
+        raise ConfigurationError(f"--store {url!r} is no store address. Use {FORMS}.")
+    return Path(rest[1:]).expanduser()

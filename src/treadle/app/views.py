@@ -1,12 +1,13 @@
-"""Which view of progress suits the place where it is shown; names the telemetry adapters, so that the command line need not."""
+"""Which view of progress suits the place where it is shown: a live one, plain lines, or none."""
 
 from __future__ import annotations
 
 from typing import TextIO
 
+from treadle.telemetry.live import budgets
 from treadle.telemetry.progress import Line, NoView, PlainView, View
 
-__all__ = ["Line", "View", "progress_view"]
+__all__ = ["Line", "View", "budgets", "progress_view"]
 
 
 def progress_view(stream: TextIO, *, quiet: bool = False) -> View:

@@ -1,1 +1,1 @@
-
+"""The command line: one module a command group; `main` finds them."""

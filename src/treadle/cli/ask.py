@@ -12,11 +12,10 @@ from treadle.core.events import Suspended
 from treadle.core.spoken import plain
 from treadle.kernel.steering import Answer
 
-
 Decision = Literal["answer", "approve", "reject"]
 
 
-class Later(Exception):  # noqa: N818 - said, not failed
+class Later(Exception):
     """The person leaves it for later."""
 
 

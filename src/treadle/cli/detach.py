@@ -24,7 +24,7 @@ TAIL = 4000  # characters of the log that are shown where it could not start
 
 
 def start_detached(where: Place, *, json: bool) -> int:
-    """Starts this very command line in the background, and prints its id once the execution is durable. The exit code."""
+    """Starts this very command line in the background; prints the id once the execution is durable. The exit code."""
     from treadle.runtime.clock import SystemClock
 
     if where.store == "memory:":
@@ -48,7 +48,7 @@ def start_detached(where: Place, *, json: bool) -> int:
     sys.stdout.write(found.decode() if json else f"{execution_id}\n")
     sys.stdout.flush()
     warn(
-        f"runs in the background; treadle log -f {execution_id} follows, treadle cancel {execution_id} ends it. Log: {log}"
+        f"runs in the background: treadle log -f {execution_id} follows, treadle cancel {execution_id} ends it; log: {log}"
     )
     return 0
 

@@ -1,4 +1,4 @@
-"""Drives one execution for the command line: progress, signals, questions, notifications, and what is said at the end."""
+"""Drives one execution for the command line: progress, signals, questions, notifications, and the last word."""
 
 from __future__ import annotations
 
@@ -62,8 +62,9 @@ async def _run(
     runtime: Runtime, make: Callable[[Runtime], Awaitable[Session]], manner: Manner, view: View
 ) -> tuple[Session | None, str]:
     session: Session | None = None
+    stopping = Stopping(view.hide)
     async with anyio.create_task_group() as group:
-        stopping = Stopping(group.cancel_scope.cancel, view.hide)
+        stopping.stop = group.cancel_scope.cancel
         await group.start(stopping.watch)
         if manner.notifier is not None:
             group.start_soon(manner.notifier.serve)

@@ -28,7 +28,7 @@ COMMANDS: dict[str, Entry] = {
     "show": Entry("show", "One execution: ending, accounts, rounds; or one turn of it."),
     "why": Entry("show", "Why it ended as it did, and what to do next."),
     "log": Entry("log", "Its records, one a line; -f follows."),
-    "last": Entry("last", "The whole output of the last tool call, or of a named one."),
+    "last": Entry("show", "The whole output of the last tool call, or of a named one."),
     "diff": Entry("workspace", "What it has changed in the workspace."),
     "revert": Entry("workspace", "Put the workspace back to how it was before it, or before a round."),
     "answer": Entry("steering", "Answer the question that it waits with."),
@@ -150,8 +150,8 @@ def _crashed(error: BaseException) -> int:
         traceback.print_exception(error)
     sys.stderr.write(
         f"treadle: this is a fault of Treadle's own: {type(error).__name__}: {one_line(str(error), 300)}\n"
-        "What was committed is safe; treadle ls shows it. Please report this with what you typed and the output of the\n"
-        "same command with TREADLE_DEBUG=1, at the project's issue tracker (check it for secrets first).\n"
+        "What was committed is safe; treadle ls shows it. Please report this with what you typed and what the\n"
+        "same command prints with TREADLE_DEBUG=1, at the project's issue tracker (check it for secrets first).\n"
     )
     return CRASHED
 

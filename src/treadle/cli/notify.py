@@ -1,4 +1,4 @@
-"""--notify: tells a command or an address that an execution waits, pauses or has ended (SV-07). It can never change an outcome."""
+"""--notify: tells a command or an address that an execution waits, pauses or has ended (SV-07); it changes no outcome."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class Notifier(Observer):
         self._send, self._receive = anyio.create_memory_object_stream[dict[str, Any]](MOST_WAITING)
 
     def notify(self, progress: Progress) -> None:
+        """Queues a document where the loop pauses and this process goes on."""
         if isinstance(progress.data, ev.Suspended) and progress.data.kind == "quota":
             try:
                 self._send.send_nowait(document(progress.execution_id, progress.state))
@@ -82,6 +83,7 @@ class Notifier(Observer):
             warn(f"--notify: exit {ended.returncode}: {one_line(ended.stderr.decode(errors='replace'))}")
 
     def close(self) -> None:
+        """No more will be noticed."""
         self._send.close()
         self._receive.close()
 

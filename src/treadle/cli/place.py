@@ -49,7 +49,7 @@ async def opened(
 
 
 async def found(runtime: Runtime, execution: str) -> tuple[ExecutionRow, LoopState]:
-    """The execution by id, beginning or `last`. UnknownExecution also for one that was killed before its first record."""
+    """The execution by id, beginning or `last`. UnknownExecution, also for one killed before its first record."""
     row = await runtime.ledger.row(execution)
     if not row.head:
         raise UnknownExecution(f"{row.execution_id} was never started: run it again.")

@@ -14,7 +14,7 @@ PROXIES = ("https_proxy", "http_proxy", "all_proxy")
 
 
 async def reachable(base_url: str | None, environ: Mapping[str, str]) -> None:
-    """ConfigurationError where nothing listens at the address. Behind a proxy only the proxy could tell: nothing is tried."""
+    """ConfigurationError where nothing listens at the address. Behind a proxy only that could tell: nothing is tried."""
     if base_url is None:
         return
     host, port = endpoint(base_url)
@@ -26,7 +26,8 @@ async def reachable(base_url: str | None, environ: Mapping[str, str]) -> None:
     except (OSError, TimeoutError) as error:
         why = f"no answer within {TIMEOUT_S:g} s" if isinstance(error, TimeoutError) else str(error) or "refused"
         raise ConfigurationError(
-            f"Nothing can be reached at --base-url {base_url} ({host}:{port}: {why}). Start the server, or correct the address."
+            f"Nothing can be reached at --base-url {base_url} ({host}:{port}: {why})."
+            " Start the server, or correct the address."
         ) from error
     await stream.aclose()
 

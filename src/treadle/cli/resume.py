@@ -1,4 +1,4 @@
-"""`treadle resume`: goes on where it can, and prints how it rests where it cannot (the paragraph under the table of endings)."""
+"""`treadle resume`: goes on where it can, and prints how it rests where it cannot."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def _reopen(
 
 
 def defined(definition: str, price: str | None) -> tuple[Loop, str, str | None]:
-    """(the loop, its definition where it has changed, its endpoint): from stored flags, or imported as module:attribute."""
+    """(the loop, its definition where that changed, its endpoint), from stored flags or imported as module:attribute."""
     from treadle.core.errors import ConfigurationError
     from treadle.core.values import replace
     from treadle.spec.commandline import decode, encode

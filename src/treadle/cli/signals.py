@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import anyio
-from anyio.abc import TaskStatus
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskStatus
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 class Stopping:
-    """Which signal has asked for a stop. `stop` is called once, on the event loop's thread, and may be exchanged."""
+    """Which signal has asked for a stop. `stop` is called at the first, on the event loop's thread; set it beforehand."""
 
-    def __init__(self, stop: Callable[[], None], restore: Callable[[], None]) -> None:
+    stop: Callable[[], None]
+
+    def __init__(self, restore: Callable[[], None]) -> None:
         self.name = ""
-        self.stop = stop
         self._restore = restore  # the terminal, before the process ends at once
 
     async def watch(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -32,6 +35,6 @@ class Stopping:
                 self.stop()
 
     def _at_once(self, number: signal.Signals) -> NoReturn:
-        """Children of tools die with this process; what was committed is safe, and the next owner takes the rest over."""
+        """Children of tools die with this process; what was committed is safe, and the next owner takes over the rest."""
         self._restore()
         os._exit(128 + number)

@@ -206,6 +206,7 @@ class Adopted(Value, frozen=True, kw_only=True):
     settings: LoopSettings
     fingerprint: dict[str, str]
     definition: str
+    workspace: str = ""  # where it is from now on; empty: where it was
 
 
 class WorkspaceChanged(Value, frozen=True, kw_only=True):

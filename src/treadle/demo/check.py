@@ -24,8 +24,8 @@ _FAILED = re.compile(r"^(?:FAIL|ERROR): test_(\w+) ", re.MULTILINE)
 class KitCheck(Check):
     """Accepts when the tests pass. If not, feedback and notes name the functions whose tests fail."""
 
-    def __init__(self, workspace: Path) -> None:
-        self.workspace = workspace
+    def __init__(self, workspace: Path, *, timeout_s: float = TIMEOUT_S) -> None:
+        self.workspace, self.timeout_s = workspace, timeout_s
 
     async def check(self, context: RoundContext, output_json: str) -> Verdict:
         """The verdict of the tests."""
@@ -33,7 +33,7 @@ class KitCheck(Check):
             _LIMITED,
             cwd=self.workspace,
             env=_ENVIRONMENT,
-            timeout_s=TIMEOUT_S,
+            timeout_s=self.timeout_s,
             output_limit_bytes=_OUTPUT_BYTES,
             started=context.started,
         )

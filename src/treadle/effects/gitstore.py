@@ -150,15 +150,20 @@ class GitStore:
     def variables(self) -> dict[str, str]:
         """For everything that makes and reads trees."""
         env = _ALONE | {"GIT_DIR": str(self.private), "GIT_WORK_TREE": self.top}
+        env["GIT_INDEX_FILE"] = str(self.private / "no-index")  # whoever needs one makes his own
         if self.repository is not None:
             env["GIT_OBJECT_DIRECTORY"] = str(Path(self.repository.common_dir, "objects"))
             if self.repository.object_format == "sha1":  # trees from before there was a repository
-                env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quoted(self.private.parent / "shadow" / "objects")
+                env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quoted(_shadow_objects(self.private))
         return env
 
     def temporary(self, what: str) -> Path:
         """A name in the private folder that nobody else has."""
         return self.private / f"{what}-{secrets.token_hex(8)}"
+
+
+def _shadow_objects(private: Path) -> Path:
+    return private.with_name("shadow") / "objects"
 
 
 def _quoted(path: Path) -> str:
@@ -197,7 +202,7 @@ async def _find_repository(git: Git, root: str) -> Repository | None:
         raise GitFailed(_refusal(asked.code, asked.err))
     if len(lines) != len(questions) + len(folders):
         raise ScopeError(f"{root} is in a repository whose path has a line break")
-    repository = Repository(lines[3], str(Path(root, lines[4])), lines[5], lines[2])
+    repository = Repository(lines[3], os.path.normpath(Path(root, lines[4])), lines[5], lines[2])
     if root != repository.top:
         rest = Path(root).relative_to(repository.top) if Path(root).is_relative_to(repository.top) else None
         if rest is None:
@@ -232,6 +237,7 @@ def _make_ready(store: GitStore, rules: bytes) -> None:
     private = store.private
     for folder in ("objects", "refs", "info"):
         (private / folder).mkdir(parents=True, exist_ok=True)
+    _shadow_objects(private).mkdir(parents=True, exist_ok=True)
     sha256_format = store.repository is not None and store.repository.object_format == "sha256"
     config = _CONFIG.format(version=int(sha256_format)) + (_SHA256 if sha256_format else "")
     contents = {"config": config, "HEAD": "ref: refs/heads/none\n", "info/attributes": _ATTRIBUTES}

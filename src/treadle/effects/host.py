@@ -20,6 +20,11 @@ class Host(ABC):
     def execution_id(self) -> str:
         """The execution's id."""
 
+    @property
+    @abstractmethod
+    def watched(self) -> bool:
+        """Whether anybody looks on while things happen, so that streaming is worth it."""
+
     @abstractmethod
     def emit(self, event: Event) -> None:
         """Folds an interim event and queues its record."""

@@ -21,7 +21,7 @@ class LoopEffects:
     """The I/O of one loop."""
 
     def __init__(self, parts: LoopParts, clock: Clock, points: CrashPoints) -> None:
-        self.parts, self.clock = parts, clock
+        self.parts, self.clock, self.points = parts, clock, points
         agents = {"act": parts.act, "evaluate": parts.evaluate}
         self.models = {
             phase: ModelEffect(agent, parts.redact, clock, points)
@@ -69,7 +69,9 @@ class LoopEffects:
     async def _baseline(self, action: act.TakeBaseline, host: Host) -> BaselineTaken:
         if self.parts.scope is None:
             return BaselineTaken(tree="", note="there is no workspace")
+        self.points.reach("before-baseline")
         tree, note = await self.parts.scope.baseline(host.execution_id, action.round)
+        self.points.reach("after-baseline")
         return BaselineTaken(tree=tree, note=note)
 
     async def clean_up(self, state: LoopState) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 
 import msgspec
@@ -16,7 +17,7 @@ from treadle.kernel.actions import CallModel, IntendModel
 from treadle.kernel.states import LoopState
 from treadle.kernel.view import View
 from treadle.ports.clock import Clock, CrashPoints
-from treadle.ports.model import ModelRequest, Reply, ToolDef
+from treadle.ports.model import ModelRequest, OnDelta, Reply, ToolDef
 from treadle.tools.validation import annotate
 
 from .host import Host
@@ -89,7 +90,8 @@ class ModelEffect:
         self.points.reach("before-model")
         start = self.clock.monotonic_us()
         try:
-            reply = await self.parts.model.request(request, lambda text: host.tell("text.delta", text))
+            on_delta: OnDelta | None = partial(host.tell, "text.delta") if host.watched else None
+            reply = await self.parts.model.request(request, on_delta)
         except ProviderError as error:
             return self._failed(action, error, host.state, self.clock.monotonic_us() - start)
         self.points.reach("after-model")

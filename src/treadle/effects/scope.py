@@ -202,7 +202,8 @@ class GitScope(Scope):
         return True
 
     async def _add(self, store: GitStore, own: Mapping[str, str]) -> None:
-        left_out = [str(Path(path).relative_to(store.top)) for path in self._exclude if _is_below(path, store.top)]
+        # Only what is inside: git 2.39 reads beyond the end of an exclusion outside the folder that is asked for.
+        left_out = [str(Path(path).relative_to(store.top)) for path in self._exclude if _is_below(path, self.root)]
         said = ""
         for _ in range(3):  # a repository without a commit cannot be named by one; a file may vanish meanwhile
             pathspecs = (".", *(f":(top,exclude,literal){path}" for path in left_out))

@@ -384,7 +384,10 @@ def _reopened(state: LoopState) -> LoopState:
 
 
 def _on_adopted(state: LoopState, e: ev.Adopted) -> LoopState:
-    return replace(state, settings=e.settings, fingerprint=e.fingerprint, definition=e.definition)
+    workspace = e.workspace or state.workspace
+    return replace(
+        state, settings=e.settings, fingerprint=e.fingerprint, definition=e.definition, workspace=workspace
+    )
 
 
 def _on_workspace_changed(state: LoopState, e: ev.WorkspaceChanged) -> LoopState:

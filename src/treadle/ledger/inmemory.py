@@ -70,7 +70,7 @@ class InMemoryLedger(Ledger):
         self.url = "memory:"
         self._store = MemoryStore() if store is None else store
         self._poisoned: set[tuple[int, int]] = set()
-        self._closed = False
+        self.closed = False
 
     async def create(self, execution_id: str, *, kind: str, owner: str, at_us: int) -> Ownership:
         executions = self._here().executions
@@ -82,7 +82,7 @@ class InMemoryLedger(Ledger):
 
     async def acquire(self, execution_id: str, *, owner: str, force: bool = False) -> Ownership:
         execution = self._execution(execution_id)
-        if not force and _owned(execution):
+        if not force and self._sees_owner(execution):
             raise OwnerAlive(
                 f"{execution_id} is being run by {execution.owner}. Wait until it ends, or take over by force."
             )
@@ -118,10 +118,10 @@ class InMemoryLedger(Ledger):
             found = executions[names[0]] if names else None
         if found is None:
             raise self._unknown(execution_id)
-        return _row(found)
+        return self._row(found)
 
     async def rows(self, *, limit: int | None = None) -> list[ExecutionRow]:
-        return [_row(execution) for execution in reversed(self._here().executions.values())][:limit]
+        return [self._row(execution) for execution in reversed(self._here().executions.values())][:limit]
 
     async def snapshot(self, execution_id: str, *, at: int | None = None) -> Snapshot | None:
         snapshots = self._execution(execution_id).snapshots
@@ -173,15 +173,11 @@ class InMemoryLedger(Ledger):
         return list(audit(executions, self._store.blobs.items()))
 
     async def close(self) -> None:
-        self._closed = True
+        self.closed = True
         await cancel_shielded_checkpoint()  # the loop calls every `done` that waits
 
-    def holds(self, handle: int, epoch: int) -> bool:
-        """Whether this ledger, once it was the owner, still is a living one."""
-        return not self._closed and (handle, epoch) not in self._poisoned
-
     def _here(self) -> MemoryStore:
-        if self._closed:
+        if self.closed:
             raise LedgerUnavailable("The store has been closed.")
         return self._store
 
@@ -193,6 +189,24 @@ class InMemoryLedger(Ledger):
 
     def _unknown(self, wanted: str) -> UnknownExecution:
         return unknown(wanted, list(reversed(self._store.executions)))
+
+    def _sees_owner(self, execution: _Execution) -> bool:
+        """Whether a living process owns it; that something was refused to an owner only its own process knows."""
+        if execution.holder is self:
+            return (execution.handle, execution.epoch) not in self._poisoned
+        return execution.holder is not None and not execution.holder.closed
+
+    def _row(self, execution: _Execution) -> ExecutionRow:
+        return ExecutionRow(
+            execution.name,
+            execution.kind,
+            execution.created_us,
+            len(execution.records),
+            execution.epoch,
+            execution.owner,
+            self._sees_owner(execution),
+            execution.summary,
+        )
 
     def _fenced(self, own: Ownership) -> _Execution:
         execution = self._here().executions.get(own.execution_id)
@@ -247,23 +261,6 @@ def _check_sets(execution: _Execution, batch: Batch) -> None:
         or any(len(set(each)) != len(each) for each in (batch.receipts, opened, closed, taken))
     ):
         raise LedgerGap(f"{execution.name}: this contradicts what is stored. Read the execution anew.")
-
-
-def _owned(execution: _Execution) -> bool:
-    return execution.holder is not None and execution.holder.holds(execution.handle, execution.epoch)
-
-
-def _row(execution: _Execution) -> ExecutionRow:
-    return ExecutionRow(
-        execution.name,
-        execution.kind,
-        execution.created_us,
-        len(execution.records),
-        execution.epoch,
-        execution.owner,
-        _owned(execution),
-        execution.summary,
-    )
 
 
 def _folded(execution: _Execution) -> list[tuple[str, int]]:

@@ -27,6 +27,10 @@ class JournalHost(Host):
     def execution_id(self) -> str:
         return self._journal.execution_id
 
+    @property
+    def watched(self) -> bool:
+        return bool(self._journal.observers)
+
     def emit(self, event: Event) -> None:
         self._journal.emit(event)
 

@@ -47,7 +47,7 @@ class NoView(View):
 
 
 class PlainView(View):
-    """One plain line for each event worth one, for logs and pipes. A reader that went away is no fault of the loop's."""
+    """One plain line for each event worth one, for logs and pipes. A reader that went away is no fault of the loop."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream: TextIO | None = stream

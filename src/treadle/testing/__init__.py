@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .bill import Bill, Charge, read_bill
+    from .clock import VirtualClock
+    from .crash import KillAt, Reached, crash_points
     from .endpoint import ScriptedEndpoint
     from .model import ScriptedModel
     from .script import Fault, Turn
@@ -17,11 +19,15 @@ __all__ = [
     "Bill",
     "Charge",
     "Fault",
+    "KillAt",
     "LocalServer",
+    "Reached",
     "Received",
     "ScriptedEndpoint",
     "ScriptedModel",
     "Turn",
+    "VirtualClock",
+    "crash_points",
     "read_bill",
 ]
 
@@ -30,11 +36,15 @@ _HOME = {
     "Bill": "bill",
     "Charge": "bill",
     "Fault": "script",
+    "KillAt": "crash",
     "LocalServer": "server",
+    "Reached": "crash",
     "Received": "server",
     "ScriptedEndpoint": "endpoint",
     "ScriptedModel": "model",
     "Turn": "script",
+    "VirtualClock": "clock",
+    "crash_points": "crash",
     "read_bill": "bill",
 }
 

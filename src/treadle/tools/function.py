@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NotRequired, Required, TypedDict, cast, get_type_hints
+from typing import Any, NotRequired, Required, cast, get_type_hints
 
 from anyio import to_thread
 
@@ -22,6 +22,7 @@ class FunctionTool:
     def __init__(self, function: Callable[..., Any], kind: CallKind, name: str | None) -> None:
         from pydantic import ConfigDict, TypeAdapter
         from pydantic.errors import PydanticUserError
+        from typing_extensions import TypedDict  # pydantic insists on this one below Python 3.12
 
         self.function = function
         self._name = name or getattr(function, "__name__", type(function).__name__)
@@ -59,7 +60,7 @@ class FunctionTool:
         return fields, context
 
     async def call(self, args: dict[str, Any], context: ToolContext) -> ToolOutput:
-        """Runs the function, in a thread where it is not async. ToolError("argument") for what the schema cannot say."""
+        """Runs the function, in a thread unless it is async. ToolError("argument") for what the schema cannot say."""
         from pydantic import ValidationError
 
         try:
@@ -76,8 +77,8 @@ class FunctionTool:
 def tool(function: Callable[..., Any], *, kind: CallKind = "mutating", name: str | None = None) -> FunctionTool:
     """Says what a call of the function may do to the world (`kind`) and what it is called. DefinitionError.
 
-    `mutating` is the cautious default: such a call runs alone and is never repeated by itself after a crash. An argument
-    annotated ToolContext is given the call's context and is not shown to the model.
+    `mutating` is the cautious default: such a call runs alone and is never repeated by itself after a crash. An
+    argument annotated ToolContext is given the call's context and is not shown to the model.
     """
     return FunctionTool(function, kind, name)
 
@@ -85,8 +86,8 @@ def tool(function: Callable[..., Any], *, kind: CallKind = "mutating", name: str
 class FunctionTools(Toolset):
     """Functions, or what `tool` made of them, as a toolset.
 
-    What a function returns is told to the model: text as it is, None as "done", a ToolOutput as such, anything else as JSON.
-    It raises ToolError for what the model should know; any other exception counts as a fault of its own and ends the loop.
+    What a function returns is told to the model: text as it is, None as "done", a ToolOutput as such, all else as JSON.
+    It raises ToolError for what the model should know; any other exception is a fault of its own and ends the loop.
     """
 
     def __init__(self, *functions: Callable[..., Any] | FunctionTool) -> None:

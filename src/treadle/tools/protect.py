@@ -1,4 +1,4 @@
-"""Protects paths from whatever a toolset does (AG-29): writes to them are refused, and what commands changed is put back."""
+"""Protects paths from what a toolset does (AG-29): writes to them are refused, and what commands changed is put back."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _WRITERS = ("write_file", "edit_file")  # they change what their `path` says and
 class ProtectedTools(Toolset):
     """A toolset whose changing calls leave the paths that match a glob as they were.
 
-    Globs are relative to the workspace and read like lines of .gitignore: `tests/` or `tests/**` is all below that folder,
-    `test_*.py` such a file anywhere. A call that names such a path is refused; after any other changing call, files that
-    match and were changed, made or removed meanwhile are put back, and its result says so.
+    Globs are relative to the workspace and read like lines of .gitignore: `tests/**` is all below that folder,
+    `test_*.py` such a file anywhere. A call that names such a path is refused; after any other changing call, files
+    that match and were changed, made or removed meanwhile are put back, and its result says so. A change by another
+    hand during the call is undone with it. SQLite databases are left alone: someone may be writing to them.
     """
 
     def __init__(self, toolset: Toolset, root: str | os.PathLike[str], globs: Sequence[str]) -> None:
@@ -76,7 +77,9 @@ class ProtectedTools(Toolset):
                 )
 
     async def _put_back(self) -> str:
+        restored: list[str] = []
+        lost: list[str] = []
         with CancelScope(shield=True):
             restored, lost = await to_thread.run_sync(self._protected.put_back)
         note = f"\n[protected, so put back as they were: {', '.join(restored)}]" if restored else ""
-        return note + (f"\n[protected, changed, and too large to be put back: {', '.join(lost)}]" if lost else "")
+        return note + (f"\n[protected, changed, and could not be put back: {', '.join(lost)}]" if lost else "")

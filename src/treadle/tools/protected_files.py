@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from treadle.core.errors import DefinitionError
 MOST_KEPT = 64 * 1024 * 1024  # bytes, all files together
 _CACHES = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache")  # made by any test run: removed without a word
 _NOT_SEARCHED = (".git", "node_modules", ".venv", ".tox")  # unless a glob names them from the root
+_SQLITE = b"SQLite format 3\0"
 _Signature = tuple[int, int, int, int, int]
 
 
@@ -36,6 +37,7 @@ class ProtectedFiles:
             raise DefinitionError(f"A protected path cannot be understood: {error}") from error
         self._starts = _starts(globs)
         self._kept: dict[str, _Kept] = {}
+        self._links: set[str] = set()  # folders above the files that are links, and are to stay so
 
     def matches(self, path: str) -> bool:
         """Whether a path relative to the workspace is protected, itself or as a part of a protected folder."""
@@ -45,6 +47,9 @@ class ProtectedFiles:
         """Takes note of the files as they are now; reads only those whose inode, size, mode or times are new."""
         before, room = self._kept, MOST_KEPT
         self._kept = {}
+        self._links = {
+            folder for start in self._starts for folder in _above(start) if (self._root / folder).is_symlink()
+        }
         for path, found in self._present():
             signature = _signature(found)
             known = before.get(path)
@@ -59,19 +64,23 @@ class ProtectedFiles:
         restored: list[str] = []
         lost: list[str] = []
         for path in sorted(present.keys() - self._kept.keys()):
-            self._remove(path)
+            done = self._try(lambda path=path: self._remove(path))
             if not any(part in _CACHES for part in path.split("/")):
-                restored.append(path)
+                (restored if done else lost).append(path)
         for path, kept in self._kept.items():
             found = present.get(path)
             if found is not None and (_signature(found) == kept.signature or self._same(path, found, kept)):
                 continue
-            if kept.content is None:
-                lost.append(path)
-            else:
-                self._restore(path, kept)
-                restored.append(path)
+            done = kept.content is not None and self._try(lambda path=path, kept=kept: self._restore(path, kept))
+            (restored if done else lost).append(path)
         return restored, lost
+
+    def _try(self, change: Callable[[], None]) -> bool:
+        try:
+            change()
+        except OSError:  # the path is reported as not put back
+            return False
+        return True
 
     def _present(self) -> Iterator[tuple[str, os.stat_result]]:
         for start in self._starts:
@@ -81,7 +90,7 @@ class ProtectedFiles:
         try:
             found = (self._root / path).lstat()
             if not stat.S_ISDIR(found.st_mode):
-                if self._spec.match_file(path):
+                if self._spec.match_file(path) and not self._is_database(path, found):
                     yield path, found
                 return
             names = sorted(entry.name for entry in os.scandir(self._root / path))
@@ -90,6 +99,15 @@ class ProtectedFiles:
         for name in names:
             if name not in _NOT_SEARCHED:
                 yield from self._below(f"{path}/{name}" if path else name)
+
+    def _is_database(self, path: str, found: os.stat_result) -> bool:
+        """Or what belongs to one: putting back what a living writer has open would destroy it."""
+        if path.endswith(("-wal", "-shm", "-journal")):
+            return True
+        if not stat.S_ISREG(found.st_mode) or found.st_size < len(_SQLITE):
+            return False
+        with (self._root / path).open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
 
     def _read(self, path: str, found: os.stat_result, room: int) -> bytes | None:
         full = self._root / path
@@ -121,9 +139,12 @@ class ProtectedFiles:
         here = self._root
         for part in path.split("/")[:-1]:
             here /= part
-            if here.is_symlink() or not here.is_dir():
+            is_link = here.is_symlink() and str(here.relative_to(self._root)) not in self._links
+            if is_link or not here.is_dir():
                 here.unlink(missing_ok=True)
                 here.mkdir()
+            elif not os.access(here, os.W_OK | os.X_OK):
+                here.chmod(0o755)
 
     def _remove(self, path: str) -> None:
         full = self._root / path
@@ -135,6 +156,11 @@ class ProtectedFiles:
 
 def _signature(found: os.stat_result) -> _Signature:
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode, found.st_ino
+
+
+def _above(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
 
 
 def _starts(globs: Sequence[str]) -> tuple[str, ...]:

@@ -46,7 +46,8 @@ class _Reader:
     """Reads `pattern[at:end]` once, by recursive descent."""
 
     def __init__(self, pattern: str, at: int, end: int) -> None:
-        self.pattern, self.at, self.end = pattern, at, end
+        self.pattern, self.end = pattern, end
+        self.at: int = at
 
     def more(self) -> bool:
         return self.at < self.end
@@ -121,12 +122,11 @@ class _Reader:
         if character in _CONTROLS:
             return _CONTROLS[character]
         if character in "xu":
-            digits = self.pattern[self.at : self.at + (2 if character == "x" else 4)]
-            self.at += len(digits)
-            try:
-                return chr(int(digits, 16))
-            except ValueError as error:
-                raise self.error("malformed escape") from error
+            digits = re.compile("[0-9A-Fa-f]{2}" if character == "x" else "[0-9A-Fa-f]{4}").match(self.pattern, self.at)
+            if not digits:
+                raise self.error("malformed escape")
+            self.at = digits.end()
+            return chr(int(digits[0], 16))
         if character.isalnum():
             raise self.error(f"\\{character} is not supported")
         return character

@@ -30,12 +30,13 @@ _MODELS = {
 
 
 class Endpoint(ThreadingHTTPServer):
-    """Connections have threads of their own; the engine takes them one at a time."""
+    """Connections have threads of their own; the engine takes them one at a time. It has to be set before serving."""
 
     daemon_threads = True
 
-    def __init__(self, port: int, engine: Engine) -> None:
-        self.engine = engine
+    engine: Engine
+
+    def __init__(self, port: int) -> None:
         super().__init__((LOOPBACK, port), _Handler)
 
     @property
@@ -108,13 +109,18 @@ def main() -> int:
     if options.end_with_stdin:
         threading.Thread(target=_end_with_stdin, daemon=True).start()
     try:
-        endpoint = Endpoint(options.port, Engine(load(model_file(), options.threads)))
+        weights = model_file()
+        endpoint = Endpoint(options.port)
     except (ConfigurationError, OSError, OverflowError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    endpoint.engine = Engine(load(weights, options.threads))
     sys.stdout.write(f"{endpoint.base_url}\n")
     sys.stdout.flush()
-    endpoint.serve_forever()
+    try:
+        endpoint.serve_forever()
+    except KeyboardInterrupt:
+        os._exit(130)  # threads of the library outlive every other way out
     return 0
 
 

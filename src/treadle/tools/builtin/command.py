@@ -38,8 +38,8 @@ class Commands:
         """For the tool's description: the shell, the limits, and how far a command can reach."""
         reach = self._sandbox.describe() if self._sandbox else OPEN
         return (
-            f"Runs a command by {self._shell} in the workspace; gives its output (stdout and stderr together) and exit code. "
-            f"It is stopped after timeout_s seconds (default {self._timeout_s:g}, at most {LONGEST_TIMEOUT_S}), has no "
+            f"Runs a command by {self._shell} in the workspace; gives its output (stdout and stderr together) and exit "
+            f"code. It is stopped after timeout_s seconds (default {self._timeout_s:g}, at most {LONGEST_TIMEOUT_S}), has no "
             f"input and no terminal, and what it leaves in the background is killed when it ends. It is {reach}."
         )
 

@@ -1,0 +1,247 @@
+"""A whole execution as one document that vouches for itself, to be carried to another store or machine (FR-27).
+
+    {"schema": "treadle.frame", "version": 1, "digest": "sha256:…", "frame": {"kind": "export", …}}
+
+It holds the loop's frame, every record, and the blobs that they name: enough to go on, and to look back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+from collections.abc import Iterable
+
+import msgspec
+
+from treadle.core import events as ev
+from treadle.core.codec import decode, encode
+from treadle.core.digests import blob_address
+from treadle.core.errors import (
+    BrokenInvariant,
+    DanglingMessage,
+    DigestMismatch,
+    InvalidField,
+    InvalidStateTransition,
+    LedgerDamaged,
+    LedgerTooNew,
+    MalformedFrame,
+    TreadleError,
+    UnsupportedVersion,
+    WrongKind,
+)
+from treadle.core.messages import ModelResponded, Prompted, ToolsFinished
+from treadle.kernel.continuation import frame_of, identity_of
+from treadle.kernel.frame import SCHEMA, LoopFrame, dump_frame, load_frame
+from treadle.kernel.loop import advance
+from treadle.kernel.snapshot import SNAPSHOT_VERSION, freeze
+from treadle.kernel.states import LoopState
+from treadle.ports.ledger import Batch, Ledger, Ownership, Record, Snapshot, Summary
+from treadle.runtime.document import summary_bytes
+
+VERSION = 1
+KIND = "export"
+
+
+class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
+    schema: str
+    version: int
+    digest: str
+    frame: msgspec.Raw
+
+
+class _Record(msgspec.Struct, forbid_unknown_fields=True, array_like=True):
+    seq: int
+    kind: str
+    version: int
+    parent: int | None
+    at_us: int
+    body: msgspec.Raw
+
+
+class _Export(msgspec.Struct, forbid_unknown_fields=True, tag_field="kind", tag=KIND):
+    execution_id: str
+    loop: str  # the sealed frame of the loop, to be read by itself
+    records: list[_Record]
+    blobs: dict[str, str]  # address -> content in base 64
+
+
+class Carried(msgspec.Struct, frozen=True):
+    """An export that has been checked: its records fold to the state that its frame describes."""
+
+    execution_id: str
+    frame: LoopFrame
+    state: LoopState
+    records: tuple[Record, ...]
+    blobs: tuple[tuple[str, bytes], ...]
+
+
+def is_export(data: bytes) -> bool:
+    """Whether the bytes claim to be an export, and not the frame of a loop."""
+    return b'"frame":{"kind":"export"' in data[:300]
+
+
+async def export(ledger: Ledger, execution_id: str, state: LoopState) -> bytes:
+    """The execution as a document. LedgerError where the store cannot be read."""
+    records = await ledger.records(execution_id, to=state.seq)
+    blobs = {
+        address: base64.b64encode(await ledger.blob(address)).decode() for address in dict.fromkeys(_addresses(records))
+    }
+    whole = _Export(
+        execution_id=execution_id,
+        loop=dump_frame(frame_of(state), max_iterations=state.settings.max_rounds).decode(),
+        records=[_Record(*record[:-1], msgspec.Raw(record.body)) for record in records],
+        blobs=blobs,
+    )
+    return _seal(msgspec.json.encode(whole))
+
+
+def _addresses(records: Iterable[Record]) -> Iterable[str]:
+    for record in records:
+        if record.kind == "tools.finished":
+            event = decode(record.kind, record.version, record.body)
+            assert isinstance(event, ToolsFinished)
+            yield from (result.blob for result in event.results if result.blob)
+
+
+def read_export(data: bytes) -> Carried:
+    """The checked export. FrameError subclasses name what is wrong; nothing of it is used then."""
+    whole = _opened(data)
+    state = LoopState()
+    records = tuple(Record(r.seq, r.kind, r.version, r.parent, r.at_us, bytes(r.body)) for r in whole.records)
+    for record in records:
+        path = f"$.frame.records[{record.seq - 1}]"
+        try:
+            state = advance(state, decode(record.kind, record.version, record.body))
+        except LedgerTooNew as error:
+            raise UnsupportedVersion(str(error), path=path) from error
+        except (LedgerDamaged, InvalidStateTransition, TypeError) as error:
+            raise InvalidField(str(error), path=path) from error
+        if state.seq != record.seq:
+            raise BrokenInvariant(f"number {record.seq} does not follow {state.seq - 1}", path=path)
+    frame = load_frame(
+        whole.loop.encode(),
+        max_iterations=state.settings.max_rounds,
+        identity=identity_of(state),
+        has_message=message_finder(records),
+    )
+    if frame != frame_of(state):
+        raise BrokenInvariant("the frame does not describe what the records say", path="$.frame.loop")
+    return Carried(whole.execution_id, frame, state, records, _blobs(whole, records))
+
+
+def message_finder(records: Iterable[Record]):  # noqa: ANN201 - a closure, and its type says nothing more
+    """Says of a message id whether it is there."""
+    known = {str(record.seq) for record in records if record.kind in ev.MESSAGE_KINDS}
+
+    def found(message_id: str) -> bool:
+        return message_id in known
+
+    return found
+
+
+def _blobs(whole: _Export, records: tuple[Record, ...]) -> tuple[tuple[str, bytes], ...]:
+    found: dict[str, bytes] = {}
+    for address, text in whole.blobs.items():
+        try:
+            content = base64.b64decode(text, validate=True)
+        except binascii.Error as error:
+            raise InvalidField(f"is no base 64: {error}", path=f"$.frame.blobs[{address!r}]") from error
+        if blob_address(content) != address:
+            raise DigestMismatch("the content is not that of its address", path=f"$.frame.blobs[{address!r}]")
+        found[address] = content
+    for address in _addresses(records):
+        if address not in found:
+            raise DanglingMessage("a record names it, and it is not there", path=f"$.frame.blobs[{address!r}]")
+    return tuple(found.items())
+
+
+def _seal(stored: bytes) -> bytes:
+    digest = f"sha256:{hashlib.sha256(stored).hexdigest()}"
+    return msgspec.json.encode(_Envelope(SCHEMA, VERSION, digest, msgspec.Raw(stored)))
+
+
+def _opened(data: bytes) -> _Export:
+    try:
+        envelope = msgspec.json.decode(data, type=_Envelope)
+    except msgspec.ValidationError as error:
+        raise InvalidField(str(error)) from error
+    except msgspec.DecodeError as error:
+        raise MalformedFrame(str(error)) from error
+    if envelope.schema != SCHEMA:
+        raise WrongKind(f"is {envelope.schema!r}, expected {SCHEMA!r}", path="$.schema")
+    if envelope.version != VERSION:
+        text = f"version {envelope.version} is unknown here; this Treadle reads {VERSION}"
+        raise UnsupportedVersion(text, path="$.version")
+    stored = bytes(envelope.frame)
+    if envelope.digest != f"sha256:{hashlib.sha256(stored).hexdigest()}":
+        raise DigestMismatch(path="$.digest")
+    if _seal(stored) != data:
+        raise MalformedFrame("not spelled as it was written: spaces, order of keys or escapes")
+    try:
+        return msgspec.json.decode(stored, type=_Export)
+    except msgspec.ValidationError as error:
+        raise InvalidField(str(error), path="$.frame") from error
+
+
+async def import_into(
+    ledger: Ledger, carried: Carried, more: Iterable[ev.Event], *, owner: str, at_us: int
+) -> LoopState:
+    """Writes the execution into a store in one transaction, `more` events after its own. InputError where the id is taken."""
+    ownership = await _claim(ledger, carried, owner)
+    try:
+        state, records = carried.state, list(carried.records)
+        for event in more:
+            state = advance(state, event)
+            kind, version, body = encode(event)
+            parent = event.parent if isinstance(event, Prompted | ModelResponded | ToolsFinished) else None
+            records.append(Record(state.seq, kind, version, parent, at_us, body))
+        await _commit(ledger, _batch(ownership, carried, records, state))
+        return state
+    finally:
+        await ledger.release(ownership)
+
+
+async def _claim(ledger: Ledger, carried: Carried, owner: str) -> Ownership:
+    """A new row, or the empty one that an import left behind when it was killed."""
+    for row in await ledger.rows():
+        if row.execution_id == carried.execution_id and not row.head:
+            return await ledger.acquire(carried.execution_id, owner=owner)
+    return await ledger.create(carried.execution_id, kind="loop", owner=owner, at_us=carried.state.started_us)
+
+
+def _batch(ownership: Ownership, carried: Carried, records: list[Record], state: LoopState) -> Batch:
+    receipts: list[tuple[str, str]] = []
+    opened: list[tuple[str, str, bytes]] = []
+    closed: list[tuple[str, bytes]] = []
+    for record in records:
+        event = decode(record.kind, record.version, record.body)
+        if isinstance(event, ev.UsageReported) and event.receipt:
+            receipts.append(("loop", event.receipt))
+        elif isinstance(event, ev.Suspended):
+            opened.append((event.id, event.kind, record.body))
+        elif isinstance(event, ev.Answered):
+            closed.append((event.id, record.body))
+    return Batch(
+        ownership,
+        records,
+        receipts=receipts,
+        blobs=carried.blobs,
+        opened=opened,
+        closed=closed,
+        snapshot=Snapshot(state.seq, SNAPSHOT_VERSION, freeze(state)),
+        summary=Summary(state.seq, summary_bytes(carried.execution_id, state)),
+    )
+
+
+async def _commit(ledger: Ledger, batch: Batch) -> None:
+    future: asyncio.Future[TreadleError | None] = asyncio.get_running_loop().create_future()
+
+    def done(error: TreadleError | None) -> None:
+        if not future.done():
+            future.set_result(error)
+
+    ledger.submit(batch, done)
+    if (error := await future) is not None:
+        raise error

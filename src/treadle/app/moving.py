@@ -1,0 +1,60 @@
+"""What an execution must be told when it arrives on another machine: where its workspace is, and where that stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from treadle.core import events as ev
+from treadle.core.endings import is_final
+from treadle.core.errors import ConfigurationError, ScopeError
+from treadle.core.values import replace
+from treadle.effects.scope import GitScope
+from treadle.kernel.states import LoopState
+from treadle.spec.commandline import decode, encode
+
+from .carry import Carried
+
+
+async def moved(carried: Carried, workspace: Path | None, trees: Path, *, actor: str) -> list[ev.Event]:
+    """Events to follow those that were carried. ConfigurationError where the workspace is not there."""
+    state = carried.state
+    if is_final(state.status, state.code):
+        return []
+    if not state.workspace:
+        if workspace is not None:
+            raise ConfigurationError("It has no workspace: leave --workspace out.")
+        return []
+    here = (workspace or Path(state.workspace)).expanduser().resolve()
+    if not here.is_dir():
+        raise ConfigurationError(f"Its workspace {here} is not there. Say where it is here: --workspace DIR.")
+    told: list[ev.Event] = []
+    if str(here) != state.workspace:
+        told.append(_adopted(state, str(here), actor))
+    if state.baseline is not None and not await _is_kept(here, state.baseline, trees):
+        tree, note = await GitScope(here, state_dir=trees).baseline(carried.execution_id, state.round)
+        told.append(ev.BaselineTaken(tree=tree, note=note or "taken anew where it was imported"))
+    return told
+
+
+def _adopted(state: LoopState, workspace: str, actor: str) -> ev.Adopted:
+    definition = state.definition
+    if definition.startswith("{"):
+        definition = encode(replace(decode(definition), workspace=workspace))
+    return ev.Adopted(
+        actor=actor,
+        settings=state.settings,
+        fingerprint=state.fingerprint,
+        definition=definition,
+        workspace=workspace,
+    )
+
+
+async def _is_kept(workspace: Path, tree: str, trees: Path) -> bool:
+    """Whether this machine knows what the workspace was like."""
+    if not tree:
+        return True
+    try:
+        await GitScope(workspace, state_dir=trees).receipt(tree)
+    except ScopeError:
+        return False
+    return True

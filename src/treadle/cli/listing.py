@@ -1,0 +1,91 @@
+"""`treadle ls`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import anyio
+import typer
+
+from .options import Json, Store
+
+if TYPE_CHECKING:
+    from treadle.app.listing import Listed
+
+    from .place import Place
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+SHOWN = 30
+
+
+@app.command()
+def ls(
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many.")] = None,
+    status: Annotated[str, typer.Option(metavar="STATUS", help="Only these: running, done, failed, …")] = "",
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """List executions, newest first. With --json all of them, as the documents that show prints."""
+    from .output import print_json
+    from .place import place
+
+    found = anyio.run(_listed, place(store), limit if limit or json else SHOWN + 1, status)
+    if json:
+        print_json([one.document for one in found])
+    else:
+        _print(found if limit else found[:SHOWN], more=limit is None and len(found) > SHOWN)
+
+
+async def _listed(where: Place, limit: int | None, status: str) -> list[Listed]:
+    from treadle.app.listing import listing
+    from treadle.app.stores import is_absent
+
+    from .place import opened
+
+    if not where.named_store and is_absent(where.store):
+        return []  # nothing has been run yet: an empty list, not an error
+    async with opened(where) as runtime:
+        return await listing(runtime.ledger, limit=limit, status=status)
+
+
+def _print(found: list[Listed], *, more: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from treadle.core.spoken import duration, money, one_line
+
+    if not found:
+        sys.stderr.write("No executions yet. Start one: treadle run TASK --check CMD --model provider:model\n")
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bright_black")
+    for name in ("id", "status", "rounds", "cost", "age"):
+        table.add_column(name, no_wrap=True, justify="right" if name in ("rounds", "cost") else "left")
+    table.add_column("task", no_wrap=True, overflow="ellipsis", ratio=1)
+    now_us = time.time_ns() // 1000
+    for one in found:
+        document = one.document
+        label, style = status_words(document)
+        age = duration(max(0, now_us - one.created_us))
+        cost = money(document["cost_usd"] + document["in_doubt_usd"])
+        row = (document["execution_id"], Text(label, style=style), str(document["rounds"]), cost, age)
+        table.add_row(*row, one_line(str(document["task"]), 120))
+    Console(highlight=False).print(table)
+    if more:
+        sys.stderr.write(f"The newest {SHOWN}; --limit N shows more.\n")
+
+
+def status_words(document: dict[str, Any]) -> tuple[str, str]:
+    """What people read of a status, and its style."""
+    from treadle.core.endings import ending
+
+    from .output import STYLES
+
+    status, code = document["status"], document["code"]
+    if status == "running":
+        alive = document.get("owner_alive", True)
+        return ("running", STYLES["blue"]) if alive else ("running (owner gone: resume)", STYLES["amber"])
+    label = status if code in (status, "") else f"{status}, {code}"
+    return label, STYLES[ending(status, code).colour]

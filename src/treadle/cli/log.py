@@ -1,0 +1,159 @@
+"""`treadle log`: the records of an execution, one a line."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import anyio
+import typer
+
+from .options import Execution, Json, Store
+
+if TYPE_CHECKING:
+    from treadle.app.runtime import Runtime
+    from treadle.ports.ledger import Record
+
+    from .place import Place
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+LOOK_S = 0.3
+ENDED = ("done", "failed", "stopped", "rejected", "cancelled")
+
+
+@app.command()
+def log(
+    execution: Execution,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until it ends.")] = False,
+    tail: Annotated[int | None, typer.Option("--tail", "-n", min=1, metavar="N", help="Only the last N.")] = None,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Its records: number, time, kind, and what matters of each. With --json one JSON object a line, whole."""
+    from .place import place
+
+    anyio.run(partial(_log, place(store), execution, follow=follow, tail=tail, json=json))
+
+
+async def _log(where: Place, execution: str, *, follow: bool, tail: int | None, json: bool) -> None:
+    from .place import found, opened
+
+    async with opened(where) as runtime:
+        row, _ = await found(runtime, execution)
+        printer = _Json() if json else _Lines()
+        after = max(0, row.head - tail) if tail else 0
+        after = await _print_after(runtime, row.execution_id, after, printer)
+        while follow and (await runtime.state(row.execution_id)).status not in ENDED:
+            await anyio.sleep(LOOK_S)
+            after = await _print_after(runtime, row.execution_id, after, printer)
+
+
+async def _print_after(runtime: Runtime, execution_id: str, after: int, printer: _Json | _Lines) -> int:
+    while page := await runtime.ledger.records(execution_id, after=after, limit=500):
+        for record in page:
+            printer.print(record)
+        after = page[-1].seq
+    sys.stdout.flush()
+    return after
+
+
+class _Json:
+    """One object a line; bodies as stored."""
+
+    def print(self, record: Record) -> None:
+        import msgspec
+
+        from treadle.runtime.document import iso, to_json
+
+        line = {
+            "seq": record.seq,
+            "at": iso(record.at_us),
+            "kind": record.kind,
+            "version": record.version,
+            "parent": record.parent,
+            "body": msgspec.Raw(record.body),
+        }
+        sys.stdout.buffer.write(to_json(line) + b"\n")
+
+
+class _Lines:
+    """For people, coloured at a terminal."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._console = Console(highlight=False)
+
+    def print(self, record: Record) -> None:
+        from datetime import UTC, datetime
+
+        from rich.text import Text
+
+        from treadle.core.codec import decode
+
+        at = datetime.fromtimestamp(record.at_us / 1e6, UTC).astimezone().strftime("%H:%M:%S")
+        text = describe(decode(record.kind, record.version, record.body))
+        line = Text.assemble(
+            (f"{record.seq:>5}  {at}  ", "bright_black"), (f"{record.kind:<18}", _style(record.kind)), f"  {text}"
+        )
+        self._console.print(line, soft_wrap=True)
+
+
+def _style(kind: str) -> str:
+    head = kind.split(".", maxsplit=1)[0]
+    styles = {
+        "model": "cyan",
+        "tool": "blue",
+        "tools": "blue",
+        "judged": "green",
+        "act": "green",
+        "prompted": "bright_black",
+    }
+    people = {"suspended", "answered", "extended", "reopened", "adopted", "interrupted", "stopped", "workspace"}
+    return "magenta" if head in people else styles.get(head, "")
+
+
+def describe(event: Any) -> str:
+    """What matters of an event, on one line."""
+    from treadle.core import events as ev
+    from treadle.core.messages import ModelResponded, Prompted, ToolsFinished
+    from treadle.core.spoken import count, duration, money, one_line
+
+    match event:
+        case Prompted():
+            return f"{event.origin}: {one_line(event.text, 120)}"
+        case ModelResponded():
+            calls = ", ".join(call.name for call in event.calls)
+            usage = event.usage
+            spent = (
+                f"{usage.input_tokens:,} in, {usage.output_tokens:,} out, {money(usage.cost_usd)}, {duration(event.us)}"
+            )
+            return f"{event.finish}: {calls or one_line(event.text, 80)} ({spent})"
+        case ToolsFinished():
+            said = one_line(event.results[0].content, 80) if event.results else ""
+            return f"{', '.join(result.status for result in event.results)} ({duration(event.us)}): {said}"
+        case ev.ModelIntended():
+            return f"{event.call} to {event.model}, at most {money(event.reserve.cost_usd)}"
+        case ev.Judged():
+            verdict = "accepted" if event.accept else f"rejected: {one_line(event.feedback, 120)}"
+            return f"{verdict} ({duration(event.us)})"
+        case ev.ActFinished() | ev.ActFailed():
+            return f"{count(len(event.changed), 'file')} changed: {one_line(', '.join(event.changed), 120)}"
+        case _:
+            return _fields(event)
+
+
+def _fields(event: Any) -> str:
+    """Short fields by name: the kinds that need no words of their own."""
+    import msgspec
+
+    from treadle.core.spoken import one_line
+
+    skipped = ("settings", "fingerprint", "definition", "input_json", "us", "at_us")
+    pairs = [
+        f"{name}={one_line(str(value), 100)}"
+        for name, value in msgspec.structs.asdict(event).items()
+        if name not in skipped and value not in (None, "", (), False)
+    ]
+    return one_line(" ".join(pairs), 240)

@@ -1,0 +1,174 @@
+"""What `show` and `why` print for people."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+from rich.console import Console
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from treadle.app.ending import Rest, rest_of
+from treadle.app.history import RoundRecord, TurnRecord
+from treadle.app.views import budgets
+from treadle.core.spoken import count, duration, money, one_line, plain
+
+from .output import STYLES
+
+if TYPE_CHECKING:
+    from treadle.core.messages import ToolCall, ToolResult
+    from treadle.kernel.states import LoopState
+    from treadle.ports.ledger import ExecutionRow
+
+SHOWN_FEEDBACK = 2000  # characters
+VERDICTS = {"accepted": ("✓", "green"), "rejected": ("✗", "red"), "": ("…", "bright_black")}
+
+
+def _console() -> Console:
+    return Console(highlight=False)
+
+
+def _say(console: Console, text: str, style: str = "") -> None:
+    console.print(Text(text, style=style), soft_wrap=True)
+
+
+def _block(console: Console, text: str, style: str = "", limit: int = SHOWN_FEEDBACK) -> None:
+    shown = plain(text)
+    if len(shown) > limit:
+        shown = f"{shown[:limit]}\n… ({len(shown) - limit:,} characters more)"
+    for line in shown.splitlines():
+        _say(console, f"  {line}", style)
+
+
+def print_execution(row: ExecutionRow, state: LoopState, rounds: list[RoundRecord], store: str) -> None:
+    """The page of one execution."""
+    console = _console()
+    rest = rest_of(row.execution_id, state, store=store)
+    age = duration(max(0, time.time_ns() // 1000 - row.created_us))
+    alive = state.status == "running" and not row.owner_alive
+    label = f"{rest.label} (owner gone: resume)" if alive else rest.label
+    console.print(Text.assemble((row.execution_id, "bold"), "  ", (label, f"bold {STYLES[rest.colour]}")))
+    if rest.why:
+        _say(console, rest.why)
+    _say(console, f"{rest.accounts} · started {age} ago · {state.workspace or 'no workspace'}", "bright_black")
+    _say(console, "\nTask", "bold")
+    _block(console, state.task)
+    _accounts(console, state)
+    _say(console, "\nLimits", "bold")
+    console.print(_limits(state))
+    _say(console, "\nRounds", "bold")
+    for one in rounds:
+        _round_lines(console, one, 400)
+    _say(console, f"\nNext: {rest.next}")
+
+
+def _accounts(console: Console, state: LoopState) -> None:
+    """Total, and act's share of it."""
+    _say(console, "\nAccounts", "bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bright_black")
+    table.add_column("")
+    for name in ("turns", "cost", "in doubt", "tokens in", "cached", "out", "time"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, one in (("  total", state.total), ("  act", state.act)):
+        usage = one.usage
+        table.add_row(
+            name,
+            f"{one.turns:,}",
+            money(usage.cost_usd),
+            money(one.in_doubt.cost_usd),
+            f"{usage.input_tokens:,}",
+            f"{usage.cache_read_tokens:,}",
+            f"{usage.output_tokens:,}",
+            duration(one.us),
+        )
+    console.print(table)
+
+
+def _limits(state: LoopState) -> Table:
+    table = Table.grid(padding=(0, 1))
+    table.add_column(width=8)
+    table.add_column(width=24)
+    table.add_column(no_wrap=True)
+    for name, used, cap, words in budgets(state):
+        bar = (
+            ProgressBar(total=1.0, completed=min(1.0, used / cap), width=24)
+            if cap
+            else Text("no limit", "bright_black")
+        )
+        table.add_row(f"  {name}", bar, words)
+    return table
+
+
+def print_round(one: RoundRecord) -> None:
+    """One round, feedback and evidence whole."""
+    console = _console()
+    _round_lines(console, one, 1_000_000)
+    if one.evidence:
+        _say(console, "  evidence", "bright_black")
+        _block(console, one.evidence, limit=1_000_000)
+    if one.output_json != "null":
+        _say(console, "  output", "bright_black")
+        _block(console, one.output_json)
+
+
+def _round_lines(console: Console, one: RoundRecord, limit: int) -> None:
+    mark, style = VERDICTS[one.verdict]
+    _say(console, f"  {mark} round {one.round}: {one.verdict or 'no verdict yet'}, {count(one.turns, 'turn')}", style)
+    if one.failure:
+        _say(console, f"    act did not finish: {one_line(one.failure)}")
+    if one.changed:
+        _say(console, f"    changed {one_line(', '.join(one.changed), 400)}")
+    if one.feedback:
+        _block(console, one.feedback, "bright_black", limit)
+
+
+def print_turn(one: TurnRecord) -> None:
+    """One turn: what was asked, what came back, what was done with it."""
+    console = _console()
+    usage = one.usage
+    _say(console, f"turn {one.turn} · round {one.round}, {one.phase} · {one.model} · {one.at}", "bold")
+    _say(console, f"request  {one.request}  {one.call}, at most {money(one.reserve.cost_usd)}", "bright_black")
+    _say(console, f"response {one.response}  {one.finish}, {duration(one.elapsed_us)}", "bright_black")
+    spent = f"{usage.input_tokens:,} in ({usage.cache_read_tokens:,} cached), {usage.output_tokens:,} out"
+    _say(console, f"usage    {spent}, {money(usage.cost_usd)}", "bright_black")
+    if one.text.strip():
+        _block(console, one.text)
+    for index, call in enumerate(one.calls):
+        _call_lines(console, call, one.results[index] if index < len(one.results) else None)
+    if one.changed:
+        _say(console, f"changed {one_line(', '.join(one.changed), 400)}")
+    _say(console, f"decision {one.decision}", "bold")
+
+
+def _call_lines(console: Console, call: ToolCall, result: ToolResult | None) -> None:
+    args = call.args if isinstance(call.args, str) else msgspec.json.encode(call.args).decode()
+    _say(console, f"{call.name} {one_line(args, 400)}  ({call.kind}, {call.id})", "cyan")
+    if call.problem:
+        _say(console, f"  {one_line(call.problem, 400)}", "red")
+    if result is None:
+        _say(console, "  no result yet", "bright_black")
+        return
+    _say(console, f"  {result.status}{', kept whole: treadle last' if result.blob else ''}", "bright_black")
+    _block(console, result.content)
+
+
+def print_why(state: LoopState, rest: Rest, artifact: str | None) -> None:
+    """Outcome, evidence, advice, next command."""
+    console = _console()
+    _say(console, rest.label, f"bold {STYLES[rest.colour]}")
+    if state.outcome:
+        _say(console, f"outcome  {state.outcome}")
+    if state.pending is not None:
+        _say(console, f"waits    {state.pending.kind} {state.pending.id}")
+        _block(console, state.pending.prompt)
+    if state.evidence:
+        _say(console, "evidence")
+        _block(console, state.evidence)
+    if state.advice:
+        _say(console, f"advice   {plain(state.advice)}")
+    _say(console, f"next     {rest.next}")
+    if artifact:
+        _say(console, f"artifact {artifact}", "bright_black")

@@ -1,0 +1,127 @@
+"""What an execution did to the workspace, and the way back: `treadle diff`, `treadle revert` (AG-28)."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+import typer
+
+from .options import Execution, Round, Store
+
+if TYPE_CHECKING:
+    from treadle.app.history import RoundRecord
+    from treadle.app.runtime import Runtime
+    from treadle.effects.scope import GitScope
+    from treadle.kernel.states import LoopState
+
+    from .place import Place
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+
+
+@app.command()
+def diff(execution: Execution, round: Round = None, store: Store = None) -> None:
+    """What has changed in the workspace since it began; with --round, what that round's act changed."""
+    from .place import place
+
+    anyio.run(partial(_diff, place(store), execution, round))
+
+
+@app.command()
+def revert(
+    execution: Execution,
+    round: Round = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    store: Store = None,
+) -> None:
+    """Put the workspace back to how it was before it began; with --round, before that round.
+
+    Changes that others made since then are undone, too. Ignored files are left alone.
+    """
+    from .place import place
+
+    raise typer.Exit(anyio.run(partial(_revert, place(store), execution, round, yes=yes)))
+
+
+async def _diff(where: Place, execution: str, number: int | None) -> None:
+    from .place import found, opened
+
+    async with opened(where) as runtime:
+        row, state = await found(runtime, execution)
+        base, head = await _trees(runtime, row.execution_id, number)
+        text = await scope_of(where, state).diff(base, head)
+    sys.stdout.write(text)
+
+
+async def _revert(where: Place, execution: str, number: int | None, *, yes: bool) -> int:
+    from treadle.core.errors import OwnerAlive
+
+    from .output import warn
+    from .place import found, opened
+
+    async with opened(where) as runtime:
+        row, state = await found(runtime, execution)
+        if row.owner_alive:
+            raise OwnerAlive(
+                f"{row.execution_id} is being run by {row.owner}: stop it first (Ctrl-C there, or treadle cancel)."
+            )
+        base, _ = await _trees(runtime, row.execution_id, number)
+        scope = scope_of(where, state)
+        paths = (await scope.receipt(base)).paths
+        if not paths:
+            warn("nothing has changed since then.")
+            return 0
+        if not yes and not _sure(scope.root, paths):
+            warn("left as it is.")
+            return 1
+        done = await scope.revert(base)
+    warn(f"put back: {', '.join(done)}")
+    return 0
+
+
+def _sure(root: str, paths: tuple[str, ...]) -> bool:
+    from treadle.core.errors import ConfigurationError
+
+    if not sys.stdin.isatty():
+        raise ConfigurationError("Nobody is there to be asked: say --yes to put the workspace back.")
+    sys.stderr.write(
+        f"In {root}:\n" + "".join(f"  {path}\n" for path in paths) + f"Put back {len(paths)} of them? [y/N] "
+    )
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+async def _trees(runtime: Runtime, execution_id: str, number: int | None) -> tuple[str, str | None]:
+    """(tree before, tree after; None for the workspace as it is). InputError where no round has one."""
+    from treadle.app.history import rounds
+    from treadle.core.errors import InputError
+
+    known = rounds(await runtime.ledger.records(execution_id))
+    one = _chosen(known, number)
+    if not one.baseline:
+        raise InputError("The workspace was not kept before this round: git is missing, or it had no workspace.")
+    return one.baseline, (one.head or None) if number is not None else None
+
+
+def _chosen(known: list[RoundRecord], number: int | None) -> RoundRecord:
+    from treadle.core.errors import InputError
+
+    if number is None:
+        return known[0]
+    for one in known:
+        if one.round == number:
+            return one
+    raise InputError(f"There is no round {number}: it has had {len(known)}.")
+
+
+def scope_of(where: Place, state: LoopState) -> GitScope:
+    """The workspace of an execution. InputError where it has none."""
+    from treadle.core.errors import InputError
+    from treadle.effects.scope import GitScope
+
+    if not state.workspace:
+        raise InputError("It has no workspace.")
+    return GitScope(state.workspace, state_dir=where.settings.state_dir / "trees")

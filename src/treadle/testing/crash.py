@@ -1,0 +1,64 @@
+"""Crash points that really kill, and ones that only take notes: the promises are tested with both."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import Counter
+
+from treadle.core.errors import ConfigurationError
+from treadle.ports.clock import NO_CRASH_POINTS, CrashPoints
+
+LOOP_POINTS = (
+    "before-model",
+    "after-model",
+    "before-tool",
+    "after-tool",
+    "before-act",
+    "after-act",
+    "before-check",
+    "after-check",
+    "before-baseline",
+    "after-baseline",
+)
+LEDGER_POINTS = ("ledger.before-commit", "ledger.in-transaction", "ledger.after-commit", "ledger.in-acquire")
+
+
+class KillAt(CrashPoints):
+    """Kills this process with SIGKILL when a point is reached for the n-th time."""
+
+    def __init__(self, name: str, nth: int = 1) -> None:
+        self._name, self._left = name, nth
+        self._lock = threading.Lock()
+
+    def reach(self, name: str) -> None:
+        if name != self._name:
+            return
+        with self._lock:
+            self._left -= 1
+            if self._left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Reached(CrashPoints):
+    """Counts how often each point was reached."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.order: list[str] = []
+
+    def reach(self, name: str) -> None:
+        self.counts[name] += 1
+        self.order.append(name)
+
+
+def crash_points(spec: str) -> CrashPoints:
+    """Of "point" or "point:n", as in TREADLE_CRASH_AT; none for an empty one. ConfigurationError."""
+    if not spec:
+        return NO_CRASH_POINTS
+    name, _, nth = spec.partition(":")
+    if name not in (*LOOP_POINTS, *LEDGER_POINTS) or not (nth or "1").isdecimal() or nth == "0":
+        known = ", ".join((*LOOP_POINTS, *LEDGER_POINTS))
+        raise ConfigurationError(f"TREADLE_CRASH_AT={spec!r} is no crash point. Known: {known}; POINT or POINT:N.")
+    return KillAt(name, int(nth or 1))
