@@ -25,7 +25,7 @@ from treadle.core.errors import (
 )
 from treadle.core.events import ModelFailed, ModelIntended
 from treadle.kernel.steering import Answer, Cancel, Extend
-from treadle.models.prices import Price
+from treadle.models.prices import parse_price
 from treadle.ports.clock import NO_CRASH_POINTS
 from treadle.settings import Settings
 from treadle.testing import Fault, Reached, ScriptedModel, Turn, VirtualClock
@@ -43,7 +43,7 @@ def look() -> str:
 
 
 def scripted(*steps: Any, **options: Any) -> ScriptedModel:
-    return ScriptedModel(list(steps), price=Price.parse("10,20"), **options)
+    return ScriptedModel(list(steps), price=parse_price("10,20"), **options)
 
 
 def a_loop(model: ScriptedModel, evaluate: Any = None, **changes: Any) -> Loop:
@@ -223,7 +223,7 @@ def test_a_question_waits_for_its_answer_across_sessions(store: str, tmp_path: P
             told.append(body["messages"][-1]["content"])
             return DONE
 
-        model = ScriptedModel(decide, price=Price.parse("1,1"))
+        model = ScriptedModel(decide, price=parse_price("1,1"))
         again = await runtime.resume(session.execution_id, a_loop(model), Reopening())
         assert (await again.run())["code"] == "accepted"
         assert told == ["left"]

@@ -147,14 +147,14 @@ def _agent(
 def _model(agent: Agent, settings: Settings, clock: Clock) -> Model:
     if isinstance(agent.model, Model):
         return agent.model
-    from treadle.models.prices import Price
+    from treadle.models.prices import parse_price
     from treadle.models.registry import model_from_name
 
     return model_from_name(
         agent.model,
         base_url=agent.base_url,
         api_key=agent.api_key,
-        price=None if agent.price is None else Price.parse(agent.price),
+        price=None if agent.price is None else parse_price(agent.price),
         max_output_tokens=agent.max_output_tokens,
         now_us=clock.wall_us,
         environ=settings.environ,

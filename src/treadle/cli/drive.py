@@ -105,7 +105,7 @@ async def _ask(session: Session, stopping: Stopping, person: Terminal) -> None:
     async with anyio.create_task_group() as group:
 
         async def look() -> None:
-            while not await session.journal.ledger.posted(session.execution_id):
+            while not await session.journal.ledger.posted(session.execution_id):  # noqa: ASYNC110 - others write it
                 await anyio.sleep(LOOK_S)
             group.cancel_scope.cancel()
 

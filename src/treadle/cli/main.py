@@ -24,7 +24,7 @@ class Entry(NamedTuple):
 COMMANDS: dict[str, Entry] = {
     "run": Entry("run", "Work on a task until the check accepts."),
     "resume": Entry("resume", "Go on with an execution, or print how it ended."),
-    "ls": Entry("ls", "List executions, newest first."),
+    "ls": Entry("listing", "List executions, newest first."),
     "show": Entry("show", "One execution: ending, accounts, rounds; or one turn of it."),
     "why": Entry("show", "Why it ended as it did, and what to do next."),
     "log": Entry("log", "Its records, one a line; -f follows."),

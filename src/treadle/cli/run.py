@@ -27,7 +27,12 @@ DEFAULT_ROUNDS = 10
 
 @app.command()
 def run(
-    task: Annotated[str, typer.Argument(help="What is to be done, in words; '-' reads it from stdin.")],
+    task: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK", show_default=False, help="What is to be done, in words; '-' reads it from stdin."
+        ),
+    ],
     check: Annotated[str | None, typer.Option(metavar="CMD", help="A command that accepts with exit code 0.")] = None,
     judge: Annotated[str | None, typer.Option(metavar="MODEL", help="A model that judges, as provider:model.")] = None,
     agent_command: Annotated[
@@ -44,15 +49,18 @@ def run(
     workspace: Workspace = None,
     protect: Annotated[list[str] | None, typer.Option(metavar="GLOB", help="Paths that it may not write.")] = None,
     sandbox: Annotated[bool, typer.Option("--sandbox", help="Run its commands in a sandbox (bubblewrap).")] = False,
-    max_rounds: Annotated[int | None, typer.Option(parser=whole("--max-rounds"), help="Default: 10.")] = None,
+    max_rounds: Annotated[
+        int | None, typer.Option(parser=whole("--max-rounds"), metavar="N", help="Default: 10.")
+    ] = None,
     max_turns: Annotated[
-        int | None, typer.Option(parser=whole("--max-turns"), help="Model calls that act may make, over all rounds.")
+        int | None,
+        typer.Option(parser=whole("--max-turns"), metavar="N", help="Model calls that act may make, over all rounds."),
     ] = None,
     max_cost: Annotated[
-        str | None, typer.Option(parser=cost("--max-cost"), help="US dollars, everything together.")
+        str | None, typer.Option(parser=cost("--max-cost"), metavar="USD", help="US dollars, everything together.")
     ] = None,
     max_time: Annotated[
-        str | None, typer.Option(parser=seconds("--max-time"), help="Active time: 90s, 10m, 2h.")
+        str | None, typer.Option(parser=seconds("--max-time"), metavar="DURATION", help="Active time: 90s, 10m, 2h.")
     ] = None,
     store: Store = None,
     notify: Annotated[

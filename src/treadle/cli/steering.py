@@ -29,7 +29,7 @@ Request = Annotated[
 @app.command()
 def answer(
     execution: Execution,
-    text: Annotated[str, typer.Argument(help="The answer.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", show_default=False, help="The answer.")],
     request: Request = None,
     actor: Actor = "",
     store: Store = None,
@@ -89,11 +89,13 @@ def cancel(
 @app.command()
 def extend(
     execution: Execution,
-    max_rounds: Annotated[int | None, typer.Option(parser=whole("--max-rounds"))] = None,
-    max_turns: Annotated[int | None, typer.Option(parser=whole("--max-turns"))] = None,
-    max_cost: Annotated[str | None, typer.Option(parser=cost("--max-cost"), help="US dollars.")] = None,
-    max_time: Annotated[str | None, typer.Option(parser=seconds("--max-time"), help="90s, 10m, 2h.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(parser=whole("--max-tokens"))] = None,
+    max_rounds: Annotated[int | None, typer.Option(parser=whole("--max-rounds"), metavar="N")] = None,
+    max_turns: Annotated[int | None, typer.Option(parser=whole("--max-turns"), metavar="N")] = None,
+    max_cost: Annotated[str | None, typer.Option(parser=cost("--max-cost"), metavar="USD", help="US dollars.")] = None,
+    max_time: Annotated[
+        str | None, typer.Option(parser=seconds("--max-time"), metavar="DURATION", help="90s, 10m, 2h.")
+    ] = None,
+    max_tokens: Annotated[int | None, typer.Option(parser=whole("--max-tokens"), metavar="N")] = None,
     actor: Actor = "",
     store: Store = None,
     json: Json = False,

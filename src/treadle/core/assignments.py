@@ -12,14 +12,16 @@ _NAME_END = re.compile(
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 _LONGEST_NAME = 64
 _QUOTED = {quote: re.compile(rf"{quote}([^{quote}\r\n]+){quote}") for quote in "\"'"}
-_BARE = re.compile(r"[^\s\"'`;&|<>,(){}\[\]\\]+(?![(\[{])")
-_WHOLE_LINE = re.compile(r"[^\s\"'][^\s]*(?=[ \t]*(?:#.*)?$)", re.MULTILINE)
+_BARE = re.compile(r"[^\s\"'`;&|<>,(){}\[\]\\]++(?![(\[{])")
+_WHOLE_LINE = re.compile(r"[^\s\"'][^\s]*+(?<!,)(?=[ \t]*(?:#.*)?$)", re.MULTILINE)
+_LINE_END = re.compile(r"[\"']?[ \t]*(?:#.*)?$", re.MULTILINE)
 _LINE_START = re.compile(r"[ \t]*(?:export[ \t]+|set[ \t]+|-[ \t]+)?", re.IGNORECASE)
 _CODE = re.compile(r"[A-Za-z_][\w.]*[(\[{]|lambda\b")
 _PLACEHOLDER = re.compile(
     r"\$\{?\w+\}?\Z|\$\(|\{.*\}\Z|<.*>\Z|%\(?\w+\)?[s%]\Z|%\w+%\Z|[*.x]+\Z|\d{1,3}\Z", re.IGNORECASE
 )
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_.]*\Z")
+_ATTRIBUTE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z")
 _OPAQUE = re.compile(r"(?=(?:[^\d]*\d){3})(?=.*[A-Za-z])[A-Za-z0-9+/=_.~-]{16,}\Z")
 _NO_VALUES = frozenset("none null nil true false undefined default required optional empty unset".split())
 _SECRET_KEYS = ("api", "access", "secret", "private", "auth", "signing", "encryption", "master")
@@ -29,12 +31,17 @@ _OPEN_KEYS = frozenset("public primary foreign sort partition cache idempotency 
 class _Assignment(NamedTuple):
     name: str
     certain: bool  # such a name is hardly ever given to anything else
+    own_line: bool  # nothing else is on it
     begins_line: bool
     flag: bool  # --name=value, ?name=value
     json: bool  # the name is quoted
     tight: bool  # name=value
     quoted: bool
     value: str
+
+    @property
+    def upper(self) -> bool:
+        return self.name == self.name.upper()
 
 
 def redact_assignments(text: str) -> str:
@@ -58,23 +65,30 @@ def _value(text: str, found: re.Match[str]) -> tuple[int, int] | None:
     certain = _is_certain(name, found[1])
     if certain is None:
         return None
-    at = found.end()
-    line = text.rfind("\n", 0, start) + 1
-    begins_line = (
-        _LINE_START.fullmatch(text, line, start + (text[start : start + 1] == "-" and start == line)) is not None
-    )
-    flag = text[start : start + 2] == "--" or text[start - 1 : start] in ("?", "&")
+    at, tight = found.end(), found[3] == "="
     quoted = _QUOTED[text[at]].match(text, at) if text[at : at + 1] in ("'", '"') else None
-    tight = found[3] == "="
+    line = text.rfind("\n", 0, start) + 1
+    begins_line = _LINE_START.fullmatch(text, line, start) is not None
     if quoted:
         span = quoted.span(1)
     else:
-        bare = (_WHOLE_LINE.match(text, at) if begins_line and tight else None) or _BARE.match(text, at)
+        whole = _WHOLE_LINE.match(text, at) if begins_line and tight else None
+        if whole and name != name.upper() and set(whole[0]) & set("()[]{}"):
+            whole = None
+        bare = whole or _BARE.match(text, at)
         if bare is None:
             return None
         span = bare.span()
     assignment = _Assignment(
-        name, certain, begins_line, flag, bool(found[2]), tight, quoted is not None, text[span[0] : span[1]]
+        name=name,
+        certain=certain,
+        own_line=begins_line and _LINE_END.match(text, span[1]) is not None,
+        begins_line=begins_line,
+        flag=text[start : start + 2] == "--" or text[max(0, start - 1) : start] in ("?", "&"),
+        json=bool(found[2]),
+        tight=tight,
+        quoted=quoted is not None,
+        value=text[span[0] : span[1]],
     )
     return span if _is_secret(assignment) else None
 
@@ -97,29 +111,31 @@ def _is_certain(name: str, word: str) -> bool | None:
 
 def _is_secret(a: _Assignment) -> bool:
     value = a.value
-    if len(value) < 4 or value.lower() in _NO_VALUES or _PLACEHOLDER.match(value) or value.startswith(_MARK):
+    if value.lower() in _NO_VALUES or _PLACEHOLDER.match(value) or value.startswith(_MARK):
         return False
-    if not a.quoted and _CODE.match(value):
+    if not a.quoted and (_CODE.match(value) or (_ATTRIBUTE.match(value) and not a.own_line)):
         return False
     digit = any(character.isdigit() for character in value)
-    if a.name == a.name.upper():
-        if a.tight:
-            return True
-        return " " not in value and len(value) >= 8 and (digit or (a.certain and a.quoted))
+    if a.upper and a.tight:
+        return len(value) >= 4 and not _names_itself(a)
     if _OPAQUE.match(value):
         return a.tight or a.quoted or a.begins_line
     if a.flag:
-        return a.tight
-    if a.tight and a.begins_line:
+        return a.tight and len(value) >= 4
+    if a.upper:
+        return digit and " " not in value and len(value) >= 8 and not _names_itself(a)
+    if a.tight and a.own_line:
         if not a.certain:
-            return digit and len(value) >= 8 and not a.value.endswith(",")
-        return len(value) >= 6 and (not _WORD.match(value) or _stands_alone(a))
-    if not a.certain or not digit or " " in value:
+            return digit and len(value) >= 8
+        return len(value) >= 6 and not (_WORD.match(value) and _names_itself(a)) and not _ATTRIBUTE.match(value)
+    if not a.certain or not digit or " " in value or _names_itself(a):
         return False
-    return len(value) >= (6 if a.json and a.quoted else 8) and (a.quoted or a.begins_line)
+    return len(value) >= (6 if a.json and a.quoted else 8) and (a.quoted or a.own_line)
 
 
-def _stands_alone(a: _Assignment) -> bool:
-    """A plain word as a password, in a file of settings; not an argument that is passed on."""
-    parts = re.split(r"[_.-]", a.name.lower())
-    return "." not in a.value and not any(part and part in a.value.lower() for part in (*parts, "pass"))
+def _names_itself(a: _Assignment) -> bool:
+    """A value like `api_key` or `get_password_2`: the name of such a thing, not the thing."""
+    low = a.value.lower()
+    return any(len(part) > 2 and part in low for part in (*re.split(r"[_.-]", a.name.lower()), "passw")) and bool(
+        re.match(r"[A-Za-z_][\w.]*\Z", a.value)
+    )

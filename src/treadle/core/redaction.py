@@ -20,7 +20,7 @@ _MOST_PASSES = 8
 
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9])(?:"
-    r"sk-(?:(?:ant|proj|or|svcacct|admin)-[\w-]{8,}|[A-Za-z0-9]{20,}|(?=[A-Za-z_-]*\d)[\w-]{16,})"
+    r"sk-(?!ssh|ecdsa)(?:(?:ant|proj|or|svcacct|admin)-[\w-]{8,}|[A-Za-z0-9]{20,}|(?=[A-Za-z_-]*\d)[\w-]{16,})"
     r"|AIza[\w-]{30,}|gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
     r"|xox[a-z]-[\w-]{10,}|xapp-[\w-]{10,}|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])"
     r"|[prs]k_(?:live|test)_[A-Za-z0-9]{16,}|hf_[A-Za-z0-9]{20,}|gsk_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{30,}"
@@ -32,7 +32,7 @@ _TOKEN_BEGINS = (
     *("_live_", "_test_", "hf_", "gsk_", "npm_", "pypi-", "xai-", "ya29.", "eyJ"),
 )
 _HEADER = re.compile(
-    r"(?i)(authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:(?:basic|bearer|token|apikey)\s{1,4}(?=[^\s$<{%\[]{4})"
+    r"(?i)(authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:(?:basic|bearer|token|apikey)\s{1,4}(?=[^\s$<{%\[]{4})(?=\S{0,200}\w)"
     r"|(?=[A-Za-z._~+/=-]{0,200}\d)(?=[^\s\"',;(){}\[\]<>$]{8})))[^\s\"',;(){}\[\]<>$]+(?![\w.]*[(\[])"
 )
 _SCHEME = re.compile(r"(?i)(\bbearer\s{1,4})(?=[A-Za-z._~+/=-]{0,200}\d|[A-Za-z]{24})[\w.~+/=-]{8,}")

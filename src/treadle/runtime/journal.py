@@ -214,8 +214,11 @@ class Journal:
         return True
 
     def flush_soon(self) -> None:
-        """Queues what is buffered and returns."""
-        self._submit(self._settled)
+        """Queues what is buffered and returns; from any thread. A poisoned journal says so at the next barrier."""
+        if threading.get_ident() != self._thread:
+            self._loop.call_soon_threadsafe(self.flush_soon)
+        elif self.failure is None:
+            self._submit(self._settled)
 
     def _settled(self, error: TreadleError | None) -> None:
         self.failure = self.failure or error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NotRequired, Required, cast, get_type_hints
+from typing import Any, NotRequired, Required, cast, get_type_hints, overload
 
 from anyio import to_thread
 
@@ -74,12 +74,22 @@ class FunctionTool:
         return _output(await to_thread.run_sync(lambda: self.function(**values)))
 
 
-def tool(function: Callable[..., Any], *, kind: CallKind = "mutating", name: str | None = None) -> FunctionTool:
-    """Says what a call of the function may do to the world (`kind`) and what it is called. DefinitionError.
+@overload
+def tool(function: Callable[..., Any], /, *, kind: CallKind = "mutating", name: str | None = None) -> FunctionTool: ...
+@overload
+def tool(
+    *, kind: CallKind = "mutating", name: str | None = None
+) -> Callable[[Callable[..., Any]], FunctionTool]: ...
+def tool(
+    function: Callable[..., Any] | None = None, /, *, kind: CallKind = "mutating", name: str | None = None
+) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
+    """Says what a call of the function may do to the world (`kind`) and what it is called: a call or a decorator.
 
     `mutating` is the cautious default: such a call runs alone and is never repeated by itself after a crash. An
-    argument annotated ToolContext is given the call's context and is not shown to the model.
+    argument annotated ToolContext is given the call's context and is not shown to the model. DefinitionError.
     """
+    if function is None:
+        return lambda later: FunctionTool(later, kind, name)
     return FunctionTool(function, kind, name)
 
 
