@@ -188,10 +188,11 @@ async def test_corrupt_pages_are_damage_wherever_they_are_met(path):
     await started(ledger, count=400)
     await ledger.close()
     sound = path.read_bytes()
-    pages = len(sound) // 4096
+    size = 8192
+    pages = len(sound) // size
     garbled = bytearray(sound)
     for page in range(pages // 2, pages - 2):
-        garbled[page * 4096 : page * 4096 + 200] = b"\xa5" * 200
+        garbled[page * size : page * size + 200] = b"\xa5" * 200
     path.write_bytes(garbled)
 
     ledger = await open_sqlite(path)

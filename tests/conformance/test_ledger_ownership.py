@@ -130,6 +130,18 @@ async def test_unknown_executions_are_named(ledger):
             await call
 
 
+async def test_processes_commit_side_by_side_to_executions_of_their_own(ledger, other):
+    mine, theirs = await started(ledger, "run-1"), await started(other, "run-2")
+
+    async def work(each, own):
+        for seq in range(1, 31):
+            await commit(each, Batch(own, [record(seq)]))
+
+    await asyncio.gather(work(ledger, mine), work(other, theirs))
+    assert [row.head for row in await ledger.rows()] == [30, 30]
+    assert await ledger.verify() == []
+
+
 async def test_only_one_of_many_that_acquire_at_once_gets_it(ledger, other):
     own = await started(ledger)
     await ledger.release(own)

@@ -54,13 +54,14 @@ async def test_records_cannot_be_changed_or_removed(path, sql):
     await ledger.close()
 
 
+@pytest.mark.req("LG-05")
 async def test_commits_are_synced_in_a_write_ahead_log(path):
     ledger = await open_sqlite(path)
     assert (pragma(ledger, "journal_mode"), pragma(ledger, "synchronous")) == ("wal", 2)
     await ledger.close()
 
 
-@pytest.mark.req("LG-05")
+@pytest.mark.req("LG-03")
 async def test_done_is_called_only_after_the_commit_has_returned(path):
     gate = Gate()
     ledger = await open_sqlite(path, points=gate)

@@ -31,6 +31,7 @@ from treadle.kernel.frame import (
     RecalledLesson,
     SkillActivation,
     ToolEffect,
+    check_invariants,
     dump_frame,
     load_frame,
 )
@@ -272,6 +273,8 @@ def test_nothing_below_zero_is_loaded_or_saved(name, path):
 def test_amounts_that_are_none_are_not_saved(changes, error):
     with pytest.raises(error):
         dump_frame(fullest(**changes), max_iterations=3)
+    with pytest.raises(error):
+        check_invariants(fullest(**changes), 3)
 
 
 @pytest.mark.req("FR-24")

@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+
 from fixtures.wire import replay
 from treadle.core.errors import ProviderError
 from treadle.core.usage import Usage

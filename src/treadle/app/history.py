@@ -159,6 +159,23 @@ def _decision(found: TurnRecord, before: LoopState, after: LoopState) -> str:
     return f"{ran}: {moved}" if before.agent.state != after.agent.state else ran
 
 
+def last_output(records: Iterable[Record], call_id: str | None = None) -> ToolResult | None:
+    """The result of the latest call of a tool, or of the latest with this id. What only ends a phase gives no output."""
+    found: ToolResult | None = None
+    ending: set[str] = set()
+    for record in records:
+        if record.kind not in ("model.responded", "tools.finished"):
+            continue
+        event = decode(record.kind, record.version, record.body)
+        if isinstance(event, ModelResponded):
+            ending = {call.id for call in event.calls if call.kind in ("finish", "verdict")}
+        elif isinstance(event, ToolsFinished):
+            for result in event.results:
+                if call_id == result.id or (call_id is None and result.id not in ending):
+                    found = result
+    return found
+
+
 def turn_document(found: TurnRecord) -> dict[str, Any]:
     """As JSON: calls with their results side by side; money as Decimal."""
     results = dict(enumerate(found.results))

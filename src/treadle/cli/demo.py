@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import typer
-
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+from .arguments import Namespace, Parser
 
 
-@app.command()
-def demo() -> None:
-    """A small local model writes the missing functions of a module until its tests pass; its worker is killed midway."""
+def parser(name: str) -> Parser:
+    """It takes no arguments."""
+    return Parser(
+        name,
+        demo,
+        "A small local model writes the missing functions of a module until its tests pass, in several rounds.\n"
+        "Its worker is killed midway, and goes on. No key is needed.",
+    )
+
+
+def demo(_: Namespace) -> int:
+    """Runs it."""
     from treadle.demo.main import run_demo
 
-    raise typer.Exit(run_demo())
+    return run_demo()

@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import anyio
-import typer
 
-from .options import Json, Store
+from .arguments import Namespace, Parser
 
 if TYPE_CHECKING:
     from treadle.app.doctor import Finding
 
     from .place import Place
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-@app.command()
-def doctor(
-    model: Annotated[str | None, typer.Option(metavar="provider:model", help="Also look at this model.")] = None,
-    base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Also see whether something listens there.")
-    ] = None,
-    store: Store = None,
-    json: Json = False,
-) -> None:
-    """Check Python, git, ripgrep, bubblewrap, disk, store and keys. Exit code 1 where something fails."""
+def parser(name: str) -> Parser:
+    """Its arguments."""
+    made = Parser(
+        name, doctor, "Check Python, git, ripgrep, bubblewrap, disk, store and keys. Exit code 1 where something fails."
+    )
+    made.option("--model", metavar="provider:model", help="also look at this model")
+    made.option("--base-url", metavar="URL", help="also see whether something listens there")
+    return made.store().json()
+
+
+def doctor(given: Namespace) -> int:
+    """Prints what was found."""
     from .output import print_json
     from .place import place
 
-    findings = anyio.run(partial(_examine, place(store), model, base_url))
-    if json:
+    findings = anyio.run(partial(_examine, place(given.store), given.model, given.base_url))
+    if given.json:
         print_json([finding._asdict() for finding in findings])
     else:
         _print(findings)
-    raise typer.Exit(1 if any(finding.grade == "fail" for finding in findings) else 0)
+    return 1 if any(finding.grade == "fail" for finding in findings) else 0
 
 
 async def _examine(where: Place, model: str | None, base_url: str | None) -> list[Finding]:

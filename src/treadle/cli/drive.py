@@ -16,12 +16,13 @@ from treadle.app.views import View, progress_view
 from treadle.core.endings import SIGNAL_EXITS
 from treadle.core.errors import AnswerRefused, ConfigurationError, LedgerError
 from treadle.kernel.states import LoopState
+from treadle.ports.ledger import Ledger
 from treadle.runtime.document import document
 
 from .ask import Later, Terminal, terminal
 from .notify import Notifier
 from .output import banner, print_json, warn
-from .place import Place, opened
+from .place import Place, running
 from .signals import Stopping
 
 LOOK_S = 0.5  # how often it is looked whether somebody else has answered meanwhile
@@ -45,13 +46,13 @@ async def drive(
     view = progress_view(sys.stderr, quiet=manner.quiet)
     observers = (view,) if manner.notifier is None else (view, manner.notifier)
     try:
-        async with opened(where, create=create, observers=observers) as runtime:
+        async with running(where, create=create, observers=observers) as runtime:
             session, signal = await _run(runtime, make, manner, view)
             view.close()
             if session is None:
                 warn("interrupted before it had started.")
                 return SIGNAL_EXITS[signal]
-            return await conclude(where, runtime, session.execution_id, session.state, manner, signal=signal)
+            return await conclude(where, runtime.ledger, session.execution_id, session.state, manner, signal=signal)
     finally:
         view.close()
         if manner.notifier is not None:
@@ -121,11 +122,11 @@ async def _ask(session: Session, stopping: Stopping, person: Terminal) -> None:
 
 
 async def conclude(
-    where: Place, runtime: Runtime, execution_id: str, state: LoopState, manner: Manner, *, signal: str = ""
+    where: Place, ledger: Ledger, execution_id: str, state: LoopState, manner: Manner, *, signal: str = ""
 ) -> int:
     """Writes the ending down, tells whoever wants to know, and prints it. The exit code."""
     found = document(execution_id, state, signal=signal)
-    await record_ending(where, runtime, execution_id, state)
+    await record_ending(where, ledger, execution_id, state)
     if manner.notifier is not None:
         await manner.notifier.send(found)
     return report(where, execution_id, state, manner, found)
@@ -140,9 +141,9 @@ def report(where: Place, execution_id: str, state: LoopState, manner: Manner, fo
     return int(found["exit_code"])
 
 
-async def record_ending(where: Place, runtime: Runtime, execution_id: str, state: LoopState) -> None:
+async def record_ending(where: Place, ledger: Ledger, execution_id: str, state: LoopState) -> None:
     """The artifact of AG-17. One that cannot be written changes no outcome."""
-    records = await runtime.ledger.records(execution_id)
+    records = await ledger.records(execution_id)
     try:
         write_artifact(where.settings.state_dir, execution_id, state, rounds(records), store=where.named_store)
     except ConfigurationError as error:

@@ -3,71 +3,91 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import anyio
-import typer
 
-from .options import Execution, Json, Store, Workspace
+from .arguments import Namespace, Parser
 
 if TYPE_CHECKING:
-    from treadle.app.runtime import Runtime
     from treadle.kernel.states import LoopState
+    from treadle.ports.ledger import Ledger
 
     from .place import Place
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    no_args_is_help=True,
-    help="The continuation of an execution: everything that is needed to go on elsewhere.",
-)
+
+def parser(name: str) -> Parser:
+    """Arguments of the one that is named: frame show, frame verify, frame export, frame import."""
+    return _PARSERS[name](name)
 
 
-@app.command()
-def show(execution: Execution, store: Store = None, json: Json = False) -> None:
-    """Print the frame as it stands; with --json in its sealed form, with version and digest."""
+def _show_parser(name: str) -> Parser:
+    text = "Print the frame as it stands; with --json in its sealed form, with version and digest."
+    return Parser(name, show, text).execution().store().json()
+
+
+def _verify_parser(name: str) -> Parser:
+    text = "Check a frame: digest, fields, invariants, messages, and whether the workspace is still what act left."
+    made = Parser(name, verify, text)
+    made.add_argument("what", metavar="EXEC|FILE", help="an execution, or a file that export has written")
+    return made.store()
+
+
+def _export_parser(name: str) -> Parser:
+    text = "Write the frame with all records and outputs to one file. Go on in one place only."
+    made = Parser(name, export, text).execution()
+    made.add_argument("file", metavar="FILE", nargs="?", default="-", help="where to (default: stdout)")
+    return made.store()
+
+
+def _import_parser(name: str) -> Parser:
+    text = "Take an exported execution into a store; then treadle resume. --workspace says where its folder is here."
+    made = Parser(name, import_, text)
+    made.add_argument("file", metavar="FILE", type=Path, help="what export has written")
+    return made.workspace().store()
+
+
+_PARSERS: dict[str, Callable[[str], Parser]] = {
+    "frame show": _show_parser,
+    "frame verify": _verify_parser,
+    "frame export": _export_parser,
+    "frame import": _import_parser,
+}
+
+
+def show(given: Namespace) -> int:
+    """Prints the frame."""
     from .place import place
 
-    anyio.run(partial(_show, place(store), execution, json=json))
+    anyio.run(partial(_show, place(given.store), given.execution, json=given.json))
+    return 0
 
 
-@app.command()
-def verify(
-    what: Annotated[str, typer.Argument(metavar="EXEC|FILE", help="An execution, or a file that export has written.")],
-    store: Store = None,
-) -> None:
-    """Check a frame: digest, fields, invariants, messages, and whether the workspace is still what act left."""
+def verify(given: Namespace) -> int:
+    """Says that it is sound; a FrameError where it is not."""
     from .place import place
 
-    anyio.run(partial(_verify, place(store), what))
+    anyio.run(partial(_verify, place(given.store), given.what))
+    return 0
 
 
-@app.command()
-def export(
-    execution: Execution,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Where to; '-' is stdout.")] = "-",
-    store: Store = None,
-) -> None:
-    """Write the frame with all records and outputs to one file. Go on in one place only."""
+def export(given: Namespace) -> int:
+    """Writes the file."""
     from .place import place
 
-    anyio.run(partial(_export, place(store), execution, file))
+    anyio.run(partial(_export, place(given.store), given.execution, given.file))
+    return 0
 
 
-@app.command(name="import")
-def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What export has written.")],
-    workspace: Workspace = None,
-    store: Store = None,
-) -> None:
-    """Take an exported execution into a store; then treadle resume. --workspace says where its folder is here."""
+def import_(given: Namespace) -> int:
+    """Reads the file into the store."""
     from .place import place
 
-    anyio.run(partial(_import, place(store), file, workspace))
+    anyio.run(partial(_import, place(given.store), given.file, given.workspace))
+    return 0
 
 
 async def _show(where: Place, execution: str, *, json: bool) -> None:
@@ -78,8 +98,8 @@ async def _show(where: Place, execution: str, *, json: bool) -> None:
 
     from .place import found, opened
 
-    async with opened(where) as runtime:
-        _, state = await found(runtime, execution)
+    async with opened(where) as ledger:
+        _, state = await found(ledger, execution)
     sealed = dump_frame(frame_of(state), max_iterations=state.settings.max_rounds)
     if not json:
         sealed = msgspec.json.format(
@@ -104,13 +124,13 @@ async def _verify(where: Place, what: str) -> None:
             frame = load_frame(data.rstrip(b"\n"), max_iterations=None)
             warn(f"{what}: a sound frame of {frame.step_exec_id}.")
         return
-    async with opened(where) as runtime:
-        row, state = await found(runtime, what)
-        await _verify_state(where, runtime, row.execution_id, state)
+    async with opened(where) as ledger:
+        row, state = await found(ledger, what)
+        await _verify_state(where, ledger, row.execution_id, state)
     warn(f"{row.execution_id}: its frame is sound.")
 
 
-async def _verify_state(where: Place, runtime: Runtime, execution_id: str, state: LoopState) -> None:
+async def _verify_state(where: Place, ledger: Ledger, execution_id: str, state: LoopState) -> None:
     import msgspec
 
     from treadle.app.carry import message_finder
@@ -121,7 +141,7 @@ async def _verify_state(where: Place, runtime: Runtime, execution_id: str, state
     from .workspace import scope_of
 
     most = state.settings.max_rounds
-    finder = message_finder(await runtime.ledger.records(execution_id))
+    finder = message_finder(await ledger.records(execution_id))
     sealed = dump_frame(frame_of(state), max_iterations=most)
     frame = load_frame(sealed, max_iterations=most, identity=identity_of(state), has_message=finder)
     stored = frame.last_act_scope_receipt_json
@@ -137,13 +157,13 @@ async def _export(where: Place, execution: str, file: str) -> None:
     from .output import warn
     from .place import found, opened
 
-    async with opened(where) as runtime:
-        row, state = await found(runtime, execution)
+    async with opened(where) as ledger:
+        row, state = await found(ledger, execution)
         if row.owner_alive:
             raise OwnerAlive(
                 f"{row.execution_id} is being run by {row.owner}: stop it first, or it would go on in two places."
             )
-        data = await export(runtime.ledger, row.execution_id, state)
+        data = await export(ledger, row.execution_id, state)
     if file == "-":
         sys.stdout.buffer.write(data)
         return
@@ -160,11 +180,11 @@ async def _import(where: Place, file: Path, workspace: Path | None) -> None:
 
     from .output import warn
     from .person import user_name
-    from .place import opened
+    from .place import running
 
     carried = read_export(_read(file))
     more = await moved(carried, workspace, where.settings.state_dir / "trees", actor=user_name())
-    async with opened(where, create=True) as runtime:
+    async with running(where, create=True) as runtime:
         at_us = runtime.clock.wall_us()
         await import_into(runtime.ledger, carried, more, owner=runtime.owner, at_us=at_us)
     warn(f"took in {carried.execution_id}. Next: treadle resume {carried.execution_id}")

@@ -6,11 +6,8 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+from .arguments import Namespace, Parser
 
 TEMPLATE = """\
 # What treadle run takes here when a flag does not say otherwise. Keys do not belong in this file.
@@ -25,14 +22,20 @@ TEMPLATE = """\
 """
 
 
-@app.command()
-def init(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The workspace. Default: the current folder.")] = Path(),
-) -> None:
-    """Write DIR/.treadle/config.toml with the defaults as comments and a guess at the check. Never overwrites."""
+def parser(name: str) -> Parser:
+    """Its arguments."""
+    text = "Write DIR/.treadle/config.toml with the defaults as comments and a guess at the check. Never overwrites."
+    made = Parser(name, init, text)
+    made.add_argument("folder", metavar="DIR", nargs="?", type=Path, default=Path(), help="default: the current folder")
+    return made
+
+
+def init(given: Namespace) -> int:
+    """Writes the file."""
     from treadle.core.errors import ConfigurationError
     from treadle.settings import WORKSPACE_FILE
 
+    folder: Path = given.folder
     if not folder.is_dir():
         raise ConfigurationError(f"{folder} is no folder. Name one: treadle init DIR.")
     path = folder / WORKSPACE_FILE
@@ -48,6 +51,7 @@ def init(
         raise ConfigurationError(f"{path} cannot be written: {error.strerror}.") from error
     said = f"the check is {guess!r}" if guess else "no check was found: name one"
     sys.stderr.write(f"treadle: wrote {path}; {said}.\n")
+    return 0
 
 
 def guessed_check(folder: Path) -> str:

@@ -4,38 +4,45 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
-import typer
 
-from .options import Json, Store
+from .arguments import Namespace, Parser
+from .values import whole
 
 if TYPE_CHECKING:
     from treadle.app.listing import Listed
 
     from .place import Place
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 SHOWN = 30
 
 
-@app.command()
-def ls(
-    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many.")] = None,
-    status: Annotated[str, typer.Option(metavar="STATUS", help="Only these: running, done, failed, …")] = "",
-    store: Store = None,
-    json: Json = False,
-) -> None:
-    """List executions, newest first. With --json all of them, as the documents that show prints."""
+def parser(name: str) -> Parser:
+    """Its arguments."""
+    made = Parser(
+        name, ls, "List executions, newest first. With --json all of them, as the documents that show prints."
+    )
+    made.option(
+        "-n", "--limit", metavar="N", type=whole("--limit"), help=f"at most so many (default for people: {SHOWN})"
+    )
+    made.option("--status", metavar="STATUS", default="", help="only these: running, done, failed, …")
+    return made.store().json()
+
+
+def ls(given: Namespace) -> int:
+    """Prints the list."""
     from .output import print_json
     from .place import place
 
-    found = anyio.run(_listed, place(store), limit if limit or json else SHOWN + 1, status)
-    if json:
+    limit: int | None = given.limit
+    found = anyio.run(_listed, place(given.store), limit if limit or given.json else SHOWN + 1, given.status)
+    if given.json:
         print_json([one.document for one in found])
     else:
         _print(found if limit else found[:SHOWN], more=limit is None and len(found) > SHOWN)
+    return 0
 
 
 async def _listed(where: Place, limit: int | None, status: str) -> list[Listed]:
@@ -46,8 +53,8 @@ async def _listed(where: Place, limit: int | None, status: str) -> list[Listed]:
 
     if not where.named_store and is_absent(where.store):
         return []  # nothing has been run yet: an empty list, not an error
-    async with opened(where) as runtime:
-        return await listing(runtime.ledger, limit=limit, status=status)
+    async with opened(where) as ledger:
+        return await listing(ledger, limit=limit, status=status)
 
 
 def _print(found: list[Listed], *, more: bool) -> None:

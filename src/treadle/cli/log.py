@@ -4,53 +4,60 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
-import typer
 
-from .options import Execution, Json, Store
+from .arguments import Namespace, Parser
+from .values import whole
 
 if TYPE_CHECKING:
-    from treadle.app.runtime import Runtime
-    from treadle.ports.ledger import Record
+    from treadle.ports.ledger import Ledger, Record
 
     from .place import Place
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 LOOK_S = 0.3
 ENDED = ("done", "failed", "stopped", "rejected", "cancelled")
 
 
-@app.command()
-def log(
-    execution: Execution,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until it ends.")] = False,
-    tail: Annotated[int | None, typer.Option("--tail", "-n", min=1, metavar="N", help="Only the last N.")] = None,
-    store: Store = None,
-    json: Json = False,
-) -> None:
-    """Its records: number, time, kind, and what matters of each. With --json one JSON object a line, whole."""
+def parser(name: str) -> Parser:
+    """Its arguments."""
+    made = Parser(
+        name,
+        log,
+        "Its records: number, time, kind, and what matters of each. With --json one JSON object a line, whole.",
+    ).execution()
+    made.flag("-f", "--follow", help="go on until it ends")
+    made.option("-n", "--tail", metavar="N", type=whole("--tail"), help="only the last N")
+    return made.store().json()
+
+
+def log(given: Namespace) -> int:
+    """Prints the records."""
     from .place import place
 
-    anyio.run(partial(_log, place(store), execution, follow=follow, tail=tail, json=json))
+    where = place(given.store)
+    anyio.run(partial(_log, where, given.execution, follow=given.follow, tail=given.tail, json=given.json))
+    return 0
 
 
 async def _log(where: Place, execution: str, *, follow: bool, tail: int | None, json: bool) -> None:
+    from treadle.runtime.journal import load_state
+
     from .place import found, opened
 
-    async with opened(where) as runtime:
-        row, _ = await found(runtime, execution)
+    async with opened(where) as ledger:
+        row, _ = await found(ledger, execution)
         printer = _Json() if json else _Lines()
         after = max(0, row.head - tail) if tail else 0
-        after = await _print_after(runtime, row.execution_id, after, printer)
-        while follow and (await runtime.state(row.execution_id)).status not in ENDED:
+        after = await _print_after(ledger, row.execution_id, after, printer)
+        while follow and (await load_state(ledger, row.execution_id))[0].status not in ENDED:
             await anyio.sleep(LOOK_S)
-            after = await _print_after(runtime, row.execution_id, after, printer)
+            after = await _print_after(ledger, row.execution_id, after, printer)
 
 
-async def _print_after(runtime: Runtime, execution_id: str, after: int, printer: _Json | _Lines) -> int:
-    while page := await runtime.ledger.records(execution_id, after=after, limit=500):
+async def _print_after(ledger: Ledger, execution_id: str, after: int, printer: _Json | _Lines) -> int:
+    while page := await ledger.records(execution_id, after=after, limit=500):
         for record in page:
             printer.print(record)
         after = page[-1].seq
@@ -140,6 +147,14 @@ def describe(event: Any) -> str:
             return f"{verdict} ({duration(event.us)})"
         case ev.ActFinished() | ev.ActFailed():
             return f"{count(len(event.changed), 'file')} changed: {one_line(', '.join(event.changed), 120)}"
+        case ev.ModelFailed():
+            again = ", and is tried again" if event.retry_at_us is not None else ""
+            return f"{event.kind}: {one_line(event.message, 160)}{again}"
+        case ev.ToolIntended():
+            paths = ", ".join(probe.path for probe in event.probes)
+            return f"{event.call} {one_line(paths, 120)}"
+        case ev.ProcessStarted():
+            return f"{event.call}, process group {event.pgid}"
         case _:
             return _fields(event)
 

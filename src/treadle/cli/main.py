@@ -6,19 +6,22 @@ Subcommands are imported when they are named, and the overview is written from t
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from treadle.core.errors import TreadleError
 
+    from .arguments import Parser
+
 
 class Entry(NamedTuple):
-    """A subcommand: the module that has it, and its line in the overview."""
+    """A subcommand: the module that has it, its line in the overview, and the commands below it."""
 
     module: str
     help: str
+    parts: tuple[str, ...] = ()
 
 
 COMMANDS: dict[str, Entry] = {
@@ -36,7 +39,7 @@ COMMANDS: dict[str, Entry] = {
     "reject": Entry("steering", "Say no, with a reason."),
     "cancel": Entry("steering", "End it for good."),
     "extend": Entry("steering", "Raise limits, so that it can go on."),
-    "frame": Entry("frame", "Show, verify, export or import its continuation."),
+    "frame": Entry("frame", "Show, verify, export or import its continuation.", ("show", "verify", "export", "import")),
     "doctor": Entry("doctor", "Check what Treadle needs on this machine."),
     "init": Entry("init", "Write a commented configuration file for a workspace."),
     "demo": Entry("demo", "The main job for real, with a small local model and no key."),
@@ -77,37 +80,51 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
         sys.stdout.write(f"treadle {version('treadle')}\n")
         sys.exit(0)
-    if given[0] not in COMMANDS:
-        sys.exit(_unknown(given[0]))
-    sys.exit(_run(given[0], given[1:]))
+    if given[0] in COMMANDS and COMMANDS[given[0]].parts and given[1:2] in ([], ["--help"], ["-h"]):
+        sys.stdout.write("".join(f"treadle {given[0]} {part}\n" for part in COMMANDS[given[0]].parts))
+        sys.exit(0 if given[1:] else USAGE)
+    sys.exit(_run(given))
 
 
-def _unknown(name: str) -> int:
+def _named(given: list[str]) -> tuple[str, list[str]]:
+    """(the subcommand, its arguments). InputError for one that is none."""
+    name, rest = given[0], given[1:]
+    if name not in COMMANDS:
+        raise _unknown(name, COMMANDS, "treadle --help")
+    if parts := COMMANDS[name].parts:
+        if not rest or rest[0] not in parts:
+            raise _unknown(f"{name} {rest[0] if rest else ''}".rstrip(), [f"{name} {part}" for part in parts], "")
+        name, rest = f"{name} {rest[0]}", rest[1:]
+    return name, rest
+
+
+def _unknown(name: str, known: Collection[str], where: str) -> TreadleError:
     from difflib import get_close_matches
 
-    close = get_close_matches(name, COMMANDS, n=1)
+    from treadle.core.errors import InputError
+
+    close = get_close_matches(name, known, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    sys.stderr.write(f"treadle: there is no command {name!r}.{hint} treadle --help lists them.\n")
-    return USAGE
+    there = f"{where} lists them." if where else f"There are {', '.join(known)}."
+    return InputError(f"there is no command {name!r}.{hint} {there}")
 
 
-def command(name: str) -> Any:
+def parser(name: str) -> Parser:
     """The parser of a subcommand."""
     from importlib import import_module
 
-    import typer.main
-
-    module = import_module(f"treadle.cli.{COMMANDS[name].module}")
-    parser = typer.main.get_command(module.app)
-    return getattr(parser, "commands", {}).get(name, parser)
+    made: Parser = import_module(f"treadle.cli.{COMMANDS[name.split(maxsplit=1)[0]].module}").parser(name)
+    return made
 
 
-def _run(name: str, arguments: list[str]) -> int:
+def _run(arguments: list[str]) -> int:
     from treadle.core.errors import TreadleError
 
     try:
-        command(name).main(arguments, prog_name=f"treadle {name}", standalone_mode=True)
-    except SystemExit as ended:
+        name, rest = _named(arguments)
+        given = parser(name).parse_args(rest)
+        return int(given.run(given))
+    except SystemExit as ended:  # --help
         return ended.code if isinstance(ended.code, int) else 1
     except KeyboardInterrupt:
         sys.stderr.write("\ntreadle: interrupted.\n")
@@ -117,9 +134,18 @@ def _run(name: str, arguments: list[str]) -> int:
         return _refused(_first(known)) if known is not None and unknown is None else _crashed(group)
     except TreadleError as error:
         return _refused(error)
+    except BrokenPipeError:
+        return _unread()
     except Exception as error:  # noqa: BLE001 - the last resort: a person gets a message, never a traceback
         return _crashed(error)
-    return 0
+
+
+def _unread() -> int:
+    """Whoever read our output has had enough (head, less): no fault, but the interpreter must not complain either."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
 
 
 def _first(group: BaseExceptionGroup[TreadleError]) -> TreadleError:

@@ -16,6 +16,7 @@ from treadle.ports.observer import Observer, Progress
 from treadle.runtime.document import document, to_json
 
 from .output import warn
+from .values import text
 
 TIMEOUT_S = 10.0
 MOST_WAITING = 16
@@ -93,11 +94,11 @@ def is_address(target: str) -> bool:
     return target.startswith(("http://", "https://"))
 
 
-def notifier(target: str | None, environ: Mapping[str, str]) -> Notifier | None:
-    """ConfigurationError for a target that cannot be one."""
+def notifier(target: Any, environ: Mapping[str, str]) -> Notifier | None:
+    """None where there is no target. ConfigurationError for what cannot be one."""
     if target is None:
         return None
-    if not target.strip():
+    if not text("notify", target).strip():
         raise ConfigurationError(
             "--notify is empty: name a command, or an address that begins with http:// or https://."
         )

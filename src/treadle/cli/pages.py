@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from treadle.kernel.states import LoopState
     from treadle.ports.ledger import ExecutionRow
 
-SHOWN_FEEDBACK = 2000  # characters
+SHOWN_LINES, SHOWN_WIDTH = 20, 400
 VERDICTS = {"accepted": ("✓", "green"), "rejected": ("✗", "red"), "": ("…", "bright_black")}
 
 
@@ -35,12 +35,18 @@ def _say(console: Console, text: str, style: str = "") -> None:
     console.print(Text(text, style=style), soft_wrap=True)
 
 
-def _block(console: Console, text: str, style: str = "", limit: int = SHOWN_FEEDBACK) -> None:
-    shown = plain(text)
-    if len(shown) > limit:
-        shown = f"{shown[:limit]}\n… ({len(shown) - limit:,} characters more)"
-    for line in shown.splitlines():
-        _say(console, f"  {line}", style)
+def _block(console: Console, text: str, style: str = "", *, whole: bool = False, indent: str = "  ") -> None:
+    """Foreign text, indented; shortened unless it is wanted whole."""
+    lines = plain(text).splitlines()
+    shown = (
+        lines
+        if whole
+        else [one_line(line, SHOWN_WIDTH) if len(line) > SHOWN_WIDTH else line for line in lines[:SHOWN_LINES]]
+    )
+    for line in shown:
+        _say(console, f"{indent}{line}", style)
+    if len(lines) > len(shown):
+        _say(console, f"{indent}… {count(len(lines) - len(shown), 'line')} more", "bright_black")
 
 
 def print_execution(row: ExecutionRow, state: LoopState, rounds: list[RoundRecord], store: str) -> None:
@@ -61,7 +67,7 @@ def print_execution(row: ExecutionRow, state: LoopState, rounds: list[RoundRecor
     console.print(_limits(state))
     _say(console, "\nRounds", "bold")
     for one in rounds:
-        _round_lines(console, one, 400)
+        _round_lines(console, one, whole=False)
     _say(console, f"\nNext: {rest.next}")
 
 
@@ -105,16 +111,16 @@ def _limits(state: LoopState) -> Table:
 def print_round(one: RoundRecord) -> None:
     """One round, feedback and evidence whole."""
     console = _console()
-    _round_lines(console, one, 1_000_000)
+    _round_lines(console, one, whole=True)
     if one.evidence:
-        _say(console, "  evidence", "bright_black")
-        _block(console, one.evidence, limit=1_000_000)
+        _say(console, "    evidence", "bright_black")
+        _block(console, one.evidence, whole=True, indent="    ")
     if one.output_json != "null":
-        _say(console, "  output", "bright_black")
-        _block(console, one.output_json)
+        _say(console, "    output", "bright_black")
+        _block(console, one.output_json, indent="    ")
 
 
-def _round_lines(console: Console, one: RoundRecord, limit: int) -> None:
+def _round_lines(console: Console, one: RoundRecord, *, whole: bool) -> None:
     mark, style = VERDICTS[one.verdict]
     _say(console, f"  {mark} round {one.round}: {one.verdict or 'no verdict yet'}, {count(one.turns, 'turn')}", style)
     if one.failure:
@@ -122,7 +128,7 @@ def _round_lines(console: Console, one: RoundRecord, limit: int) -> None:
     if one.changed:
         _say(console, f"    changed {one_line(', '.join(one.changed), 400)}")
     if one.feedback:
-        _block(console, one.feedback, "bright_black", limit)
+        _block(console, one.feedback, "bright_black", whole=whole, indent="    ")
 
 
 def print_turn(one: TurnRecord) -> None:
@@ -151,7 +157,8 @@ def _call_lines(console: Console, call: ToolCall, result: ToolResult | None) -> 
     if result is None:
         _say(console, "  no result yet", "bright_black")
         return
-    _say(console, f"  {result.status}{', kept whole: treadle last' if result.blob else ''}", "bright_black")
+    kept = f", kept whole: treadle last EXEC --call {call.id}" if result.blob else ""
+    _say(console, f"  {result.status}{kept}", "bright_black")
     _block(console, result.content)
 
 

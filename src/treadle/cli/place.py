@@ -6,15 +6,19 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from treadle.app.runtime import Runtime
 from treadle.app.stores import open_store
 from treadle.core.errors import ConfigurationError, LedgerError, UnknownExecution
 from treadle.kernel.states import LoopState
-from treadle.ports.clock import NO_CRASH_POINTS
-from treadle.ports.ledger import ExecutionRow
-from treadle.ports.observer import Observer
+from treadle.ports.clock import NO_CRASH_POINTS, CrashPoints
+from treadle.ports.ledger import ExecutionRow, Ledger
+from treadle.runtime.journal import load_state
 from treadle.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from treadle.app.runtime import Runtime
+    from treadle.ports.observer import Observer
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +37,42 @@ def place(store: str | None, workspace: Path | None = None) -> Place:
 
 
 @asynccontextmanager
-async def opened(
-    where: Place, *, create: bool = False, observers: tuple[Observer, ...] = ()
-) -> AsyncGenerator[Runtime]:
-    """The runtime on the store. A store that cannot be opened is a ConfigurationError: nothing was started."""
+async def opened(where: Place, *, create: bool = False) -> AsyncGenerator[Ledger]:
+    """The store. One that cannot be opened is a ConfigurationError: nothing was started."""
     try:
-        ledger = await open_store(where.store, NO_CRASH_POINTS, create=create)
+        ledger = await open_store(where.store, _points(where.settings), create=create)
     except LedgerError as error:
         raise ConfigurationError(str(error)) from error
-    runtime = Runtime(ledger, where.settings, observers=observers, quota_wait_s=None)
     try:
-        yield runtime
+        yield ledger
     finally:
-        await runtime.close()
+        await ledger.close()
 
 
-async def found(runtime: Runtime, execution: str) -> tuple[ExecutionRow, LoopState]:
+@asynccontextmanager
+async def running(
+    where: Place, *, create: bool = False, observers: tuple[Observer, ...] = ()
+) -> AsyncGenerator[Runtime]:
+    """What can start, resume and steer executions of the store. It waits for a known quota reset as long as it takes."""
+    from treadle.app.runtime import Runtime
+
+    async with opened(where, create=create) as ledger:
+        points = _points(where.settings)
+        yield Runtime(ledger, where.settings, points=points, observers=observers, quota_wait_s=None)
+
+
+def _points(settings: Settings) -> CrashPoints:
+    """None but in tests, which kill this very process at a named one."""
+    if not settings.crash_at:
+        return NO_CRASH_POINTS
+    from treadle.testing.crash import crash_points
+
+    return crash_points(settings.crash_at)
+
+
+async def found(ledger: Ledger, execution: str) -> tuple[ExecutionRow, LoopState]:
     """The execution by id, beginning or `last`. UnknownExecution, also for one killed before its first record."""
-    row = await runtime.ledger.row(execution)
+    row = await ledger.row(execution)
     if not row.head:
         raise UnknownExecution(f"{row.execution_id} was never started: run it again.")
-    return row, await runtime.state(row.execution_id)
+    return row, (await load_state(ledger, row.execution_id))[0]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import anyio
-import typer
 
-from .options import Execution, Json, Quiet, Store
+from .arguments import Namespace, Parser
+from .person import user_name
 
 if TYPE_CHECKING:
     from treadle.app.runtime import Reopening, Runtime, Session
@@ -18,49 +18,43 @@ if TYPE_CHECKING:
     from .drive import Manner
     from .place import Place
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+
+def parser(name: str) -> Parser:
+    """Its arguments."""
+    made = Parser(
+        name,
+        resume,
+        "Go on with an execution that was interrupted, killed, paused, answered or extended.\n\n"
+        "One that has ended is printed as it is stored, with its exit code; nothing is called. A failed one needs\n"
+        "--retry-incomplete, a stopped one treadle extend, one that waits an answer.",
+    ).execution()
+    made.flag("--retry-incomplete", help="try a failed execution again where it failed")
+    made.flag("--adopt", help="go on although the definition has changed")
+    made.option("--price", metavar="IN,OUT[,..]", help="USD per million tokens, where no price was known")
+    made.flag("--force", help="take it from an owner that seems to live; that one is fenced off")
+    return made.notify().store().json().quiet()
 
 
-@app.command()
-def resume(
-    execution: Execution,
-    retry_incomplete: Annotated[
-        bool, typer.Option("--retry-incomplete", help="Try a failed execution again where it failed.")
-    ] = False,
-    adopt: Annotated[bool, typer.Option("--adopt", help="Go on although the definition has changed.")] = False,
-    price: Annotated[
-        str | None, typer.Option(metavar="IN,OUT[,..]", help="USD per million tokens, where no price was known.")
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Take it from an owner that seems to live. It is fenced off.")
-    ] = False,
-    notify: Annotated[
-        str | None, typer.Option(metavar="CMD|URL", help="Told as JSON when it waits, pauses or has ended.")
-    ] = None,
-    store: Store = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Go on with an execution that was interrupted, killed, paused, answered or extended.
-
-    One that has ended is printed as it is stored, with its exit code; nothing is called. A failed one needs
-    --retry-incomplete, a stopped one treadle extend, one that waits an answer.
-    """
+def resume(given: Namespace) -> int:
+    """Goes on, or says how it rests."""
     from treadle.app.runtime import Reopening
 
     from .drive import Manner
     from .notify import notifier
-    from .person import user_name
     from .place import place
 
-    where = place(store)
-    target = notify if notify is not None else where.settings.defaults.get("notify")
+    where = place(given.store)
+    target = given.notify if given.notify is not None else where.settings.defaults.get("notify")
     actor = user_name()
-    manner = Manner(
-        json=json, quiet=quiet, actor=actor, notifier=notifier(target and str(target), where.settings.environ)
+    manner = Manner(json=given.json, quiet=given.quiet, actor=actor, notifier=notifier(target, where.settings.environ))
+    how = Reopening(
+        retry_incomplete=given.retry_incomplete,
+        adopt=given.adopt,
+        price=given.price is not None,
+        force=given.force,
+        actor=actor,
     )
-    how = Reopening(retry_incomplete=retry_incomplete, adopt=adopt, price=price is not None, force=force, actor=actor)
-    raise typer.Exit(anyio.run(partial(go_on, where, execution, how, price, manner)))
+    return anyio.run(partial(go_on, where, given.execution, how, given.price, manner))
 
 
 async def go_on(where: Place, execution: str, how: Reopening, price: str | None, manner: Manner) -> int:
@@ -71,8 +65,8 @@ async def go_on(where: Place, execution: str, how: Reopening, price: str | None,
     from .drive import drive, report
     from .place import found, opened
 
-    async with opened(where) as runtime:
-        row, state = await found(runtime, execution)
+    async with opened(where) as ledger:
+        row, state = await found(ledger, execution)
     if resting(state, how):
         return report(where, row.execution_id, state, manner, document(row.execution_id, state))
     return await drive(
@@ -122,9 +116,9 @@ def imported(name: str) -> Loop:
         found: object = import_module(module_name)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
+    except Exception as error:
         raise ConfigurationError(
-            f"The definition {name} cannot be imported: {error}. Run this where it can be (the current folder counts)."
+            f"The definition {name} cannot be imported: {type(error).__name__}: {error}. Run this where it can be (the current folder counts)."
         ) from error
     if not isinstance(found, Loop):
         raise ConfigurationError(f"{name} is no Loop.")

@@ -2,107 +2,76 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
-import typer
 
 from treadle.core.errors import ConfigurationError
 
-from .options import Json, Quiet, Store, Workspace
+from .arguments import Namespace, Parser
+from .person import user_name
 from .values import cost, seconds, text, texts, whole
 
 if TYPE_CHECKING:
     from treadle.app.runtime import Runtime, Session
-    from treadle.settings import Settings
     from treadle.spec.commandline import CommandLineLoop
-
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
 DEFAULT_ROUNDS = 10
 
 
-@app.command()
-def run(
-    task: Annotated[
-        str,
-        typer.Argument(
-            metavar="TASK", show_default=False, help="What is to be done, in words; '-' reads it from stdin."
-        ),
-    ],
-    check: Annotated[str | None, typer.Option(metavar="CMD", help="A command that accepts with exit code 0.")] = None,
-    judge: Annotated[str | None, typer.Option(metavar="MODEL", help="A model that judges, as provider:model.")] = None,
-    agent_command: Annotated[
-        str | None, typer.Option(metavar="CMD", help="A coding agent or script that acts instead of a model.")
-    ] = None,
-    model: Annotated[str | None, typer.Option(metavar="provider:model", help="The model that acts.")] = None,
-    base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="An endpoint that speaks the provider's API.")
-    ] = None,
-    price: Annotated[
-        str | None,
-        typer.Option(metavar="IN,OUT[,..]", help="USD per million tokens, for a model without a known price."),
-    ] = None,
-    workspace: Workspace = None,
-    protect: Annotated[list[str] | None, typer.Option(metavar="GLOB", help="Paths that it may not write.")] = None,
-    sandbox: Annotated[bool, typer.Option("--sandbox", help="Run its commands in a sandbox (bubblewrap).")] = False,
-    max_rounds: Annotated[
-        int | None, typer.Option(parser=whole("--max-rounds"), metavar="N", help="Default: 10.")
-    ] = None,
-    max_turns: Annotated[
-        int | None,
-        typer.Option(parser=whole("--max-turns"), metavar="N", help="Model calls that act may make, over all rounds."),
-    ] = None,
-    max_cost: Annotated[
-        str | None, typer.Option(parser=cost("--max-cost"), metavar="USD", help="US dollars, everything together.")
-    ] = None,
-    max_time: Annotated[
-        str | None, typer.Option(parser=seconds("--max-time"), metavar="DURATION", help="Active time: 90s, 10m, 2h.")
-    ] = None,
-    store: Store = None,
-    notify: Annotated[
-        str | None, typer.Option(metavar="CMD|URL", help="Told as JSON when it waits, pauses or has ended.")
-    ] = None,
-    detach: Annotated[bool, typer.Option("--detach", help="Run in the background; print the execution's id.")] = False,
-    json: Json = False,
-    quiet: Quiet = False,
-    detached: Annotated[str | None, typer.Option(hidden=True)] = None,
-) -> None:
-    """Work on TASK in rounds of acting and checking until the check accepts, or a limit is reached.
+def parser(name: str) -> Parser:
+    """Its arguments."""
+    made = Parser(
+        name,
+        run,
+        "Work on TASK in rounds of acting and checking until the check accepts, or a limit is reached.\n\n"
+        "Without --check and --judge a person accepts: asked at the terminal, or later by treadle approve and reject.\n"
+        "Exit codes: 0 accepted, 1 failed, 2 nothing was started, 3 waits, 4 a limit was reached, 130 interrupted.",
+    )
+    made.add_argument("task", metavar="TASK", help="what is to be done, in words; '-' reads it from stdin")
+    made.option("--check", metavar="CMD", help="a command that accepts with exit code 0")
+    made.option("--judge", metavar="MODEL", help="a model that judges, as provider:model")
+    made.option("--model", metavar="provider:model", help="the model that acts")
+    made.option("--agent-command", metavar="CMD", help="a coding agent or script that acts instead of a model")
+    made.option("--base-url", metavar="URL", help="an endpoint that speaks the provider's API")
+    made.option("--price", metavar="IN,OUT[,..]", help="USD per million tokens, for a model without a known price")
+    made.workspace()
+    made.option("--protect", metavar="GLOB", action="append", help="paths that it may not write; may be repeated")
+    made.flag("--sandbox", help="run its commands in a sandbox (bubblewrap)")
+    made.option("--max-rounds", metavar="N", type=whole("--max-rounds"), help=f"rounds (default: {DEFAULT_ROUNDS})")
+    made.option("--max-turns", metavar="N", type=whole("--max-turns"), help="model calls of act, over all rounds")
+    made.option("--max-cost", metavar="USD", type=cost("--max-cost"), help="US dollars, everything together")
+    made.option("--max-time", metavar="DURATION", type=seconds("--max-time"), help="active time: 90s, 10m, 2h")
+    made.store().notify()
+    made.flag("--detach", help="run in the background, and print the execution's id")
+    made.add_argument("--detached", help=argparse.SUPPRESS)
+    return made.json().quiet()
 
-    Without --check and --judge a person accepts: asked at the terminal, or later by treadle approve and reject.
-    Exit codes: 0 accepted, 1 failed, 2 nothing was started, 3 waits, 4 a limit was reached, 130 interrupted.
-    """
-    given = {name: value for name, value in locals().items() if value is not None}
-    from .place import place
 
-    folder = (workspace or Path()).expanduser()
-    where = place(store, folder)
-    definition = defined(given, where.settings, folder)
-    words = sys.stdin.read() if task == "-" else task
-    target = given.get("notify", where.settings.defaults.get("notify"))
-    if detach and detached is None:
-        from .detach import start_detached
-
-        raise typer.Exit(start_detached(where, json=json))
-    from .detach import Readiness
+def run(given: Namespace) -> int:
+    """Starts it and drives it, here or in the background."""
+    from .detach import Readiness, start_detached
     from .drive import Manner, drive
     from .notify import notifier
-    from .person import user_name
+    from .place import place
 
-    ready = Readiness.parse(detached)
-    manner = Manner(
-        json=json,
-        quiet=quiet,
-        actor=user_name(),
-        notifier=notifier(None if target is None else text("notify", target), where.settings.environ),
-        begun=ready.begun,
-    )
-    make = partial(begin, definition=definition, task=words, execution_id=ready.execution_id)
-    raise typer.Exit(anyio.run(partial(drive, where, make, manner, create=True)))
+    folder = (given.workspace or Path()).expanduser()
+    where = place(given.store, folder)
+    defaults = where.settings.defaults
+    definition = defined({name: value for name, value in vars(given).items() if value is not None}, defaults, folder)
+    tell = notifier(given.notify if given.notify is not None else defaults.get("notify"), where.settings.environ)
+    if given.detach and given.detached is None:
+        return start_detached(where, json=given.json)
+    ready = Readiness.parse(given.detached)
+    manner = Manner(json=given.json, quiet=given.quiet, actor=user_name(), notifier=tell, begun=ready.begun)
+    task = sys.stdin.read() if given.task == "-" else given.task
+    make = partial(begin, definition=definition, task=task, execution_id=ready.execution_id)
+    return anyio.run(partial(drive, where, make, manner, create=True))
 
 
 async def begin(runtime: Runtime, *, definition: CommandLineLoop, task: str, execution_id: str | None) -> Session:
@@ -115,11 +84,9 @@ async def begin(runtime: Runtime, *, definition: CommandLineLoop, task: str, exe
     return await runtime.start(definition.to_loop(), task, execution_id=execution_id, definition=encode(definition))
 
 
-def defined(given: dict[str, Any], settings: Settings, folder: Path) -> CommandLineLoop:
+def defined(given: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path) -> CommandLineLoop:
     """The loop that flags and settings define: flags win. ConfigurationError for what contradicts or is missing."""
     from treadle.spec.commandline import CommandLineLoop
-
-    defaults = settings.defaults
 
     def chosen(name: str) -> Any:
         return given.get(name, defaults.get(name))

@@ -4,55 +4,58 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import anyio
-import typer
 
-from .options import Execution, Json, Round, Store
+from .arguments import Namespace, Parser
+from .values import whole
 
 if TYPE_CHECKING:
     from treadle.ports.ledger import Record
 
     from .place import Place
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+
+def parser(name: str) -> Parser:
+    """Arguments of the one that is named."""
+    if name == "why":
+        return (
+            Parser(name, why, "Why it ended, or waits: outcome, evidence, advice, and the next command.")
+            .execution()
+            .store()
+            .json()
+        )
+    if name == "last":
+        made = Parser(name, last, "The whole output of the last tool call, however long it is.").execution()
+        return made.option("--call", metavar="ID", help="the call with this id").store()
+    made = Parser(name, show, "Task, ending, accounts, limits and rounds; or one round, or one turn of it.").execution()
+    made.option("--turn", metavar="N", type=whole("--turn"), help="this turn, whole: calls, results, usage")
+    return made.round().store().json()
 
 
-@app.command()
-def show(
-    execution: Execution,
-    turn: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="This turn, whole: calls, results, usage.")
-    ] = None,
-    round: Round = None,
-    store: Store = None,
-    json: Json = False,
-) -> None:
-    """Task, ending, accounts, limits and rounds; or one round, or one turn of it."""
+def show(given: Namespace) -> int:
+    """Prints the page, or its part."""
     from .place import place
 
-    anyio.run(partial(_show, place(store), execution, turn, round, json=json))
+    anyio.run(partial(_show, place(given.store), given.execution, given.turn, given.round, json=given.json))
+    return 0
 
 
-@app.command()
-def why(execution: Execution, store: Store = None, json: Json = False) -> None:
-    """Why it ended, or waits: outcome, evidence, advice, and the next command."""
+def why(given: Namespace) -> int:
+    """Prints the reasons."""
     from .place import place
 
-    anyio.run(partial(_why, place(store), execution, json=json))
+    anyio.run(partial(_why, place(given.store), given.execution, json=given.json))
+    return 0
 
 
-@app.command()
-def last(
-    execution: Execution,
-    call: Annotated[str | None, typer.Option("--call", metavar="ID", help="The call with this id.")] = None,
-    store: Store = None,
-) -> None:
-    """The whole output of the last tool call, however long it is."""
+def last(given: Namespace) -> int:
+    """Prints the output as it is."""
     from .place import place
 
-    anyio.run(partial(_last, place(store), execution, call))
+    anyio.run(partial(_last, place(given.store), given.execution, given.call))
+    return 0
 
 
 async def _show(where: Place, execution: str, turn: int | None, number: int | None, *, json: bool) -> None:
@@ -64,11 +67,11 @@ async def _show(where: Place, execution: str, turn: int | None, number: int | No
     from .output import print_json
     from .place import found, opened
 
-    async with opened(where) as runtime:
-        row, state = await found(runtime, execution)
+    async with opened(where) as ledger:
+        row, state = await found(ledger, execution)
         records: list[Record] = []
         if turn is not None or number is not None or not json:
-            records = await runtime.ledger.records(row.execution_id)
+            records = await ledger.records(row.execution_id)
     if turn is not None:
         one_turn = history.turn(records, turn)
         print_json(history.turn_document(one_turn)) if json else pages.print_turn(one_turn)
@@ -94,8 +97,8 @@ async def _why(where: Place, execution: str, *, json: bool) -> None:
     from .output import print_json
     from .place import found, opened
 
-    async with opened(where) as runtime:
-        row, state = await found(runtime, execution)
+    async with opened(where) as ledger:
+        row, state = await found(ledger, execution)
     page = artifact_path(where.settings.state_dir, row.execution_id)
     artifact = str(page) if page.exists() else None
     rest = rest_of(row.execution_id, state, store=where.named_store)
@@ -108,23 +111,16 @@ async def _why(where: Place, execution: str, *, json: bool) -> None:
 
 
 async def _last(where: Place, execution: str, call: str | None) -> None:
-    from treadle.core.codec import decode
+    from treadle.app.history import last_output
     from treadle.core.errors import InputError
-    from treadle.core.messages import ToolsFinished
 
     from .place import found, opened
 
-    async with opened(where) as runtime:
-        row, _ = await found(runtime, execution)
-        for record in reversed(await runtime.ledger.records(row.execution_id)):
-            if record.kind != "tools.finished":
-                continue
-            event = decode(record.kind, record.version, record.body)
-            assert isinstance(event, ToolsFinished)
-            for result in reversed(event.results):
-                if call in (None, result.id):
-                    content = result.content.encode(errors="replace")
-                    sys.stdout.buffer.write(await runtime.ledger.blob(result.blob) if result.blob else content)
-                    sys.stdout.buffer.flush()
-                    return
-    raise InputError(f"There is no call {call!r} in it." if call else "It has no tool output yet.")
+    async with opened(where) as ledger:
+        row, _ = await found(ledger, execution)
+        result = last_output(await ledger.records(row.execution_id), call)
+        if result is None:
+            raise InputError(f"There is no call {call!r} in it." if call else "It has no tool output yet.")
+        content = result.content.encode(errors="replace")
+        sys.stdout.buffer.write(await ledger.blob(result.blob) if result.blob else content)
+        sys.stdout.buffer.flush()

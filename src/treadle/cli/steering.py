@@ -2,145 +2,137 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Literal
 
 import anyio
-import typer
 
-from .options import Actor, Execution, Json, Quiet, Reason, Store
+from .arguments import Namespace, Parser
+from .person import user_name
 from .values import cost, seconds, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from treadle.kernel.states import LoopState
     from treadle.kernel.steering import Steering
 
     from .place import Place
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
-Request = Annotated[
-    str | None,
-    typer.Option("--request", metavar="ID", help="The question that is meant, so that no later one is answered."),
-]
+
+def parser(name: str) -> Parser:
+    """Arguments of the one that is named."""
+    made = _PARSERS[name](name)
+    return made.actor().store().json().quiet()
 
 
-@app.command()
-def answer(
-    execution: Execution,
-    text: Annotated[str, typer.Argument(metavar="TEXT", show_default=False, help="The answer.")],
-    request: Request = None,
-    actor: Actor = "",
-    store: Store = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Answer the question that it waits with. Then treadle resume, if no process is running it."""
-    _steer(store, execution, _answer("answer", text, request, actor), json=json, quiet=quiet)
+def _answer_parser(name: str) -> Parser:
+    made = Parser(
+        name, answer, "Answer the question that it waits with. Then treadle resume, if no process is running it."
+    )
+    made.execution().add_argument("text", metavar="TEXT", help="the answer")
+    return _request(made)
 
 
-@app.command()
-def approve(
-    execution: Execution,
-    request: Request = None,
-    actor: Actor = "",
-    reason: Reason = "",
-    store: Store = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Say yes to what it waits with. Then treadle resume, if no process is running it."""
-    _steer(store, execution, _answer("approve", reason, request, actor), json=json, quiet=quiet)
+def _approve_parser(name: str) -> Parser:
+    made = Parser(name, approve, "Say yes to what it waits with. Then treadle resume, if no process is running it.")
+    return _request(made.execution()).reason("a word on why")
 
 
-@app.command()
-def reject(
-    execution: Execution,
-    request: Request = None,
-    actor: Actor = "",
-    reason: Reason = "",
-    store: Store = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Say no. The reason of a rejected result is the feedback for the next round."""
-    _steer(store, execution, _answer("reject", reason, request, actor), json=json, quiet=quiet)
+def _reject_parser(name: str) -> Parser:
+    made = Parser(name, reject, "Say no. The reason of a rejected result is the feedback for the next round.")
+    return _request(made.execution()).reason("why; of a result: what is to be done better")
 
 
-@app.command()
-def cancel(
-    execution: Execution,
-    actor: Actor = "",
-    reason: Reason = "",
-    store: Store = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """End it for good. A process that runs it stops within a second."""
+def _cancel_parser(name: str) -> Parser:
+    made = Parser(name, cancel, "End it for good. A process that runs it stops within a second.")
+    return made.execution().reason("why")
+
+
+def _extend_parser(name: str) -> Parser:
+    made = Parser(
+        name,
+        extend,
+        "Raise limits: each value is the new limit, counted from the start. Then treadle resume, if it was stopped.",
+    ).execution()
+    made.option("--max-rounds", metavar="N", type=whole("--max-rounds"), help="rounds of acting and checking")
+    made.option("--max-turns", metavar="N", type=whole("--max-turns"), help="model calls that act may make")
+    made.option("--max-cost", metavar="USD", type=cost("--max-cost"), help="US dollars, everything together")
+    made.option("--max-time", metavar="DURATION", type=seconds("--max-time"), help="active time: 90s, 10m, 2h")
+    return made.option("--max-tokens", metavar="N", type=whole("--max-tokens"), help="input and output together")
+
+
+def _request(made: Parser) -> Parser:
+    return made.option("--request", metavar="ID", help="the question that is meant, so that no later one is answered")
+
+
+def answer(given: Namespace) -> int:
+    """An answer to a question."""
+    return _steer(given, _answer("answer", given.text, given))
+
+
+def approve(given: Namespace) -> int:
+    """Yes."""
+    return _steer(given, _answer("approve", given.reason, given))
+
+
+def reject(given: Namespace) -> int:
+    """No."""
+    return _steer(given, _answer("reject", given.reason, given))
+
+
+def cancel(given: Namespace) -> int:
+    """The end of it."""
     from treadle.kernel.steering import Cancel
 
-    from .person import user_name
-
-    said = Cancel(actor=actor or user_name(), reason=reason)
-    _steer(store, execution, lambda _: said, json=json, quiet=quiet)
+    said = Cancel(actor=given.actor or user_name(), reason=given.reason)
+    return _steer(given, lambda _: said)
 
 
-@app.command()
-def extend(
-    execution: Execution,
-    max_rounds: Annotated[int | None, typer.Option(parser=whole("--max-rounds"), metavar="N")] = None,
-    max_turns: Annotated[int | None, typer.Option(parser=whole("--max-turns"), metavar="N")] = None,
-    max_cost: Annotated[str | None, typer.Option(parser=cost("--max-cost"), metavar="USD", help="US dollars.")] = None,
-    max_time: Annotated[
-        str | None, typer.Option(parser=seconds("--max-time"), metavar="DURATION", help="90s, 10m, 2h.")
-    ] = None,
-    max_tokens: Annotated[int | None, typer.Option(parser=whole("--max-tokens"), metavar="N")] = None,
-    actor: Actor = "",
-    store: Store = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Raise limits: each value is the new limit, counted from the start. Then treadle resume, if it was stopped."""
-    from decimal import Decimal
-
+def extend(given: Namespace) -> int:
+    """More room."""
     from treadle.kernel.steering import Extend
 
-    from .person import user_name
-
     said = Extend(
-        actor=actor or user_name(),
-        max_rounds=max_rounds,
-        max_turns=max_turns,
-        max_cost_usd=None if max_cost is None else Decimal(max_cost),
-        max_duration_us=None if max_time is None else int(float(max_time) * 1e6),
-        max_tokens=max_tokens,
+        actor=given.actor or user_name(),
+        max_rounds=given.max_rounds,
+        max_turns=given.max_turns,
+        max_cost_usd=given.max_cost,
+        max_duration_us=None if given.max_time is None else int(given.max_time * 1e6),
+        max_tokens=given.max_tokens,
     )
-    _steer(store, execution, lambda _: said, json=json, quiet=quiet)
+    return _steer(given, lambda _: said)
 
 
-def _answer(decision: str, text: str, request: str | None, actor: str) -> Callable[[LoopState], Steering]:
-    """The answer to the question that was named, or to the one that is open."""
+_PARSERS: dict[str, Callable[[str], Parser]] = {
+    "answer": _answer_parser,
+    "approve": _approve_parser,
+    "reject": _reject_parser,
+    "cancel": _cancel_parser,
+    "extend": _extend_parser,
+}
+
+
+def _answer(
+    decision: Literal["answer", "approve", "reject"], text: str, given: Namespace
+) -> Callable[[LoopState], Steering]:
+    """To the question that was named, or to the one that is open."""
     from treadle.core.errors import AnswerRefused
     from treadle.kernel.steering import Answer
 
-    from .person import user_name
-
     def made(state: LoopState) -> Steering:
-        if request is None and state.pending is None:
+        if given.request is None and state.pending is None:
             raise AnswerRefused("Nothing is waiting for an answer; it may have been answered already.")
-        request_id = request or (state.pending.id if state.pending else "")
-        return Answer(request_id=request_id, decision=decision, text=text, actor=actor or user_name())  # pyright: ignore[reportArgumentType]
+        request_id = given.request or (state.pending.id if state.pending else "")
+        return Answer(request_id=request_id, decision=decision, text=text, actor=given.actor or user_name())
 
     return made
 
 
-def _steer(
-    store: str | None, execution: str, said: Callable[[LoopState], Steering], *, json: bool, quiet: bool
-) -> None:
+def _steer(given: Namespace, said: Callable[[LoopState], Steering]) -> int:
     from .place import place
 
-    anyio.run(partial(_give, place(store), execution, said, json=json, quiet=quiet))
+    anyio.run(partial(_give, place(given.store), given.execution, said, json=given.json, quiet=given.quiet))
+    return 0
 
 
 async def _give(
@@ -154,13 +146,13 @@ async def _give(
 
     from .drive import record_ending
     from .output import banner, print_json, warn
-    from .place import found, opened
+    from .place import found, running
 
-    async with opened(where) as runtime:
-        row, before = await found(runtime, execution)
+    async with running(where) as runtime:
+        row, before = await found(runtime.ledger, execution)
         state = await runtime.steer(row.execution_id, said(before))
         if state.seq > before.seq and state.status != "running":
-            await record_ending(where, runtime, row.execution_id, state)
+            await record_ending(where, runtime.ledger, row.execution_id, state)
     if json:
         print_json(document(row.execution_id, state))
     if quiet:

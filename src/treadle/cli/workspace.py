@@ -4,54 +4,54 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import anyio
-import typer
 
-from .options import Execution, Round, Store
+from .arguments import Namespace, Parser
 
 if TYPE_CHECKING:
     from treadle.app.history import RoundRecord
-    from treadle.app.runtime import Runtime
     from treadle.effects.scope import GitScope
     from treadle.kernel.states import LoopState
+    from treadle.ports.ledger import Ledger
 
     from .place import Place
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+
+def parser(name: str) -> Parser:
+    """Arguments of the one that is named."""
+    if name == "diff":
+        text = "What has changed in the workspace since it began; with --round, what that round's act changed."
+        return Parser(name, diff, text).execution().round().store()
+    text = (
+        "Put the workspace back to how it was before it began; with --round, before that round.\n"
+        "Changes that others made since then are undone, too. Ignored files are left alone."
+    )
+    return Parser(name, revert, text).execution().round().flag("-y", "--yes", help="do not ask").store()
 
 
-@app.command()
-def diff(execution: Execution, round: Round = None, store: Store = None) -> None:
-    """What has changed in the workspace since it began; with --round, what that round's act changed."""
+def diff(given: Namespace) -> int:
+    """Prints a unified diff."""
     from .place import place
 
-    anyio.run(partial(_diff, place(store), execution, round))
+    anyio.run(partial(_diff, place(given.store), given.execution, given.round))
+    return 0
 
 
-@app.command()
-def revert(
-    execution: Execution,
-    round: Round = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    store: Store = None,
-) -> None:
-    """Put the workspace back to how it was before it began; with --round, before that round.
-
-    Changes that others made since then are undone, too. Ignored files are left alone.
-    """
+def revert(given: Namespace) -> int:
+    """Puts files back, once a person is sure."""
     from .place import place
 
-    raise typer.Exit(anyio.run(partial(_revert, place(store), execution, round, yes=yes)))
+    return anyio.run(partial(_revert, place(given.store), given.execution, given.round, yes=given.yes))
 
 
 async def _diff(where: Place, execution: str, number: int | None) -> None:
     from .place import found, opened
 
-    async with opened(where) as runtime:
-        row, state = await found(runtime, execution)
-        base, head = await _trees(runtime, row.execution_id, number)
+    async with opened(where) as ledger:
+        row, state = await found(ledger, execution)
+        base, head = await _trees(ledger, row.execution_id, number)
         text = await scope_of(where, state).diff(base, head)
     sys.stdout.write(text)
 
@@ -62,13 +62,13 @@ async def _revert(where: Place, execution: str, number: int | None, *, yes: bool
     from .output import warn
     from .place import found, opened
 
-    async with opened(where) as runtime:
-        row, state = await found(runtime, execution)
+    async with opened(where) as ledger:
+        row, state = await found(ledger, execution)
         if row.owner_alive:
             raise OwnerAlive(
                 f"{row.execution_id} is being run by {row.owner}: stop it first (Ctrl-C there, or treadle cancel)."
             )
-        base, _ = await _trees(runtime, row.execution_id, number)
+        base, _ = await _trees(ledger, row.execution_id, number)
         scope = scope_of(where, state)
         paths = (await scope.receipt(base)).paths
         if not paths:
@@ -94,12 +94,12 @@ def _sure(root: str, paths: tuple[str, ...]) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-async def _trees(runtime: Runtime, execution_id: str, number: int | None) -> tuple[str, str | None]:
+async def _trees(ledger: Ledger, execution_id: str, number: int | None) -> tuple[str, str | None]:
     """(tree before, tree after; None for the workspace as it is). InputError where no round has one."""
     from treadle.app.history import rounds
     from treadle.core.errors import InputError
 
-    known = rounds(await runtime.ledger.records(execution_id))
+    known = rounds(await ledger.records(execution_id))
     one = _chosen(known, number)
     if not one.baseline:
         raise InputError("The workspace was not kept before this round: git is missing, or it had no workspace.")

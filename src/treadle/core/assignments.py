@@ -7,22 +7,26 @@ from typing import NamedTuple
 
 _MARK = "[redacted]"
 _NAME_END = re.compile(
-    r"(?i)(key|token|secret|password|passwd|passphrase|pwd|credentials?)([\"']?)([ \t]{0,8}[=:](?![=:])[ \t]{0,8})"
+    r"(key|token|secret|password|passwd|passphrase|pwd|credentials?)([\"']?)([ \t]{0,8}[=:](?![=:])[ \t]{0,8})"
 )
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
+_ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _LONGEST_NAME = 64
-_QUOTED = {quote: re.compile(rf"{quote}([^{quote}\r\n]+){quote}") for quote in "\"'"}
-_BARE = re.compile(r"[^\s\"'`;&|<>,(){}\[\]\\]++(?![(\[{])")
+_LONGEST_START = 256  # characters before a name that may still be a line's beginning
+_QUOTED = {quote: re.compile(rf"{quote}([^{quote}\r\n]{{1,4096}}){quote}") for quote in "\"'"}
+_BARE = re.compile(r"[^\s\"'`;&|<>,(){}\[\]\\]{1,256}+(?![(\[{])")
+_MORE = re.compile(r"[^\s\"'`;&|<>,(){}\[\]\\]*+")  # of a value longer than is looked at
 _WHOLE_LINE = re.compile(r"[^\s\"'][^\s]*+(?<!,)(?=[ \t]*(?:#.*)?$)", re.MULTILINE)
 _LINE_END = re.compile(r"[\"']?[ \t]*(?:#.*)?$", re.MULTILINE)
 _LINE_START = re.compile(r"[ \t]*(?:export[ \t]+|set[ \t]+|-[ \t]+)?", re.IGNORECASE)
 _CODE = re.compile(r"[A-Za-z_][\w.]*[(\[{]|lambda\b")
 _PLACEHOLDER = re.compile(
-    r"\$\{?\w+\}?\Z|\$\(|\{.*\}\Z|<.*>\Z|%\(?\w+\)?[s%]\Z|%\w+%\Z|[*.x]+\Z|\d{1,3}\Z", re.IGNORECASE
+    r"\$\{?\w+\}?\Z|\$\(|\{.*\}\Z|<.*>\Z|%\(?\w+\)?[s%]\Z|%\w+%\Z|[*.x]+\Z|\d{1,3}\Z|your[-_ ]", re.IGNORECASE
 )
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_.]*\Z")
 _ATTRIBUTE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z")
-_OPAQUE = re.compile(r"(?=(?:[^\d]*\d){3})(?=.*[A-Za-z])[A-Za-z0-9+/=_.~-]{16,}\Z")
+_DIGIT = re.compile(r"\d")
+_OPAQUE = re.compile(r"(?=[^A-Za-z]*[A-Za-z])[A-Za-z0-9+/=_.~-]{16,}\Z")
 _NO_VALUES = frozenset("none null nil true false undefined default required optional empty unset".split())
 _SECRET_KEYS = ("api", "access", "secret", "private", "auth", "signing", "encryption", "master")
 _OPEN_KEYS = frozenset("public primary foreign sort partition cache idempotency group index natural registry".split())
@@ -48,7 +52,10 @@ def redact_assignments(text: str) -> str:
     """Replaces the values, and nothing but these."""
     pieces: list[str] = []
     done = 0
-    for found in _NAME_END.finditer(text):
+    low = text.lower()
+    if len(low) != len(text):  # a few letters have longer lower cases
+        low = text.translate(_ASCII_LOWER)
+    for found in _NAME_END.finditer(low):
         if found.start() >= done and (span := _value(text, found)):
             pieces += (text[done : span[0]], _MARK)
             done = span[1]
@@ -67,8 +74,8 @@ def _value(text: str, found: re.Match[str]) -> tuple[int, int] | None:
         return None
     at, tight = found.end(), found[3] == "="
     quoted = _QUOTED[text[at]].match(text, at) if text[at : at + 1] in ("'", '"') else None
-    line = text.rfind("\n", 0, start) + 1
-    begins_line = _LINE_START.fullmatch(text, line, start) is not None
+    line = text.rfind("\n", max(0, start - _LONGEST_START), start) + 1
+    begins_line = (line > 0 or start <= _LONGEST_START) and _LINE_START.fullmatch(text, line, start) is not None
     if quoted:
         span = quoted.span(1)
     else:
@@ -90,7 +97,9 @@ def _value(text: str, found: re.Match[str]) -> tuple[int, int] | None:
         quoted=quoted is not None,
         value=text[span[0] : span[1]],
     )
-    return span if _is_secret(assignment) else None
+    if not _is_secret(assignment):
+        return None
+    return span if quoted else (span[0], _MORE.match(text, span[1]).end())  # pyright: ignore[reportOptionalMemberAccess]
 
 
 def _is_certain(name: str, word: str) -> bool | None:
@@ -113,22 +122,22 @@ def _is_secret(a: _Assignment) -> bool:
     value = a.value
     if value.lower() in _NO_VALUES or _PLACEHOLDER.match(value) or value.startswith(_MARK):
         return False
-    if not a.quoted and (_CODE.match(value) or (_ATTRIBUTE.match(value) and not a.own_line)):
+    if not a.quoted and (_CODE.match(value) or (_ATTRIBUTE.match(value) and not (a.own_line and a.tight))):
         return False
-    digit = any(character.isdigit() for character in value)
+    digits = len(_DIGIT.findall(value))
     if a.upper and a.tight:
-        return len(value) >= 4 and not _names_itself(a)
-    if _OPAQUE.match(value):
+        return len(value) >= 3 and not _names_itself(a)
+    if digits >= 3 and _OPAQUE.match(value):
         return a.tight or a.quoted or a.begins_line
     if a.flag:
         return a.tight and len(value) >= 4
     if a.upper:
-        return digit and " " not in value and len(value) >= 8 and not _names_itself(a)
+        return digits and " " not in value and len(value) >= 8 and not _names_itself(a)
     if a.tight and a.own_line:
         if not a.certain:
-            return digit and len(value) >= 8
+            return digits and len(value) >= 8
         return len(value) >= 6 and not (_WORD.match(value) and _names_itself(a)) and not _ATTRIBUTE.match(value)
-    if not a.certain or not digit or " " in value or _names_itself(a):
+    if not a.certain or not digits or " " in value or _names_itself(a):
         return False
     return len(value) >= (6 if a.json and a.quoted else 8) and (a.quoted or a.own_line)
 

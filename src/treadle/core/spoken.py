@@ -5,6 +5,11 @@ from __future__ import annotations
 from decimal import ROUND_HALF_UP, Decimal
 
 CENT, FINE = Decimal("0.01"), Decimal("0.0001")
+_UNITS = (
+    (86_400, 86_400, 3600, "d", "h"),
+    (3600, 3600, 60, "h", "min"),
+    (0, 60, 1, "min", "s"),
+)
 _WHITE = {"\n": " ", "\t": " "}
 
 
@@ -19,18 +24,18 @@ def money(usd: Decimal) -> str:
 
 
 def duration(us: int) -> str:
-    """A span of microseconds: 0.4 s, 41 s, 2 min 03 s, 1 h 05 min, 3 d 4 h."""
+    """A span of microseconds: 0.4 s, 41 s, 2 min 3 s, 1 h 5 min, 3 d 4 h."""
     seconds = us / 1_000_000
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02} s"
-    if whole < 86_400:
-        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
-    return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
+    for least, unit, part, name, part_name in _UNITS:
+        if whole >= least:
+            rest = whole % unit // part
+            return f"{whole // unit} {name}" + (f" {rest} {part_name}" if rest else "")
+    raise AssertionError("the last unit takes everything")
 
 
 def count(number: int, noun: str) -> str:

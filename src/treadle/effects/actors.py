@@ -83,7 +83,7 @@ class CommandActor(Actor):
     def _failure(self, result: ProcessResult) -> str:
         if result.timed_out:
             return f"the command took more than {self._timeout_s:g} s"
-        return "" if result.exit_code == 0 else f"the command ended with {ended(result)}"
+        return "" if result.exit_code == 0 else f"the command failed: {ended(result)}"
 
 
 class FunctionActor(Actor):

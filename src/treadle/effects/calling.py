@@ -11,7 +11,7 @@ from anyio import to_thread
 
 async def call(function: Callable[..., Any], *arguments: Any) -> Any:
     """What the function returns. A synchronous one runs in a thread; when the caller is cancelled, that is left behind."""
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
         return await function(*arguments)
     result = await to_thread.run_sync(lambda: function(*arguments), abandon_on_cancel=True)
     return await result if inspect.isawaitable(result) else result

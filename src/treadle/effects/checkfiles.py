@@ -4,7 +4,7 @@ A guess by convention, never a decision. A changed path counts when it is
 
 - a file that the command names, with or without `--option=`, a pytest node id behind it, or as a module after `-m`;
 - inside a folder that the command names, where the program is a test runner: its arguments are where tests are;
-- a test by its name or folder: `test_*.py`, `*_test.go`, `*.spec.ts`, `conftest.py`, `tests/`, `__tests__/`, `spec/` and so on;
+- a test by its name or folder: `test_*.py`, `*_test.go`, `*.spec.ts`, `conftest.py`, `tests/`, `__tests__/` and so on;
 - a file that configures the program: `pyproject.toml` for pytest, `package.json` for npm, `Makefile` for make and so on.
 """
 
@@ -14,15 +14,16 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from pathlib import PurePosixPath
 from posixpath import normpath, relpath
 
 _TEST_NAMES = (
     *("test_*.py", "*_test.py", "conftest.py", "*_test.go", "*_spec.rb", "*_test.rb", "*test.php", "*tests.cs"),
-    *("*.test.[cm]?[jt]s*", "*.test.[jt]s*", "*.spec.[cm]?[jt]s*", "*.spec.[jt]s*", "*_test.c*", "*_test.exs"),
-    *("*test.java", "*tests.java", "*test.kt", "*.snap", "*.bats"),
+    *("*.test.[cm][jt]s", "*.test.[jt]s*", "*.spec.[cm][jt]s", "*.spec.[jt]s*", "*_test.c*", "*_test.exs"),
+    *("*test.java", "*tests.java", "*test.kt", "*.snap", "*.bats", "spec_helper.rb"),
 )
-_TEST_FOLDERS = frozenset("test tests testing __tests__ __snapshots__ spec specs e2e testdata".split())
+_TEST_FOLDERS = frozenset("test tests __tests__ __snapshots__ e2e testdata".split())
 _PYTHON = "pyproject.toml setup.cfg tox.ini"
 _NODE = "package.json tsconfig*.json"
 _CONFIGURES: dict[str, str] = {
@@ -90,7 +91,7 @@ def reads(command: str | Sequence[str], workspace: str) -> Callable[[str], bool]
 
 def _words(command: str | Sequence[str]) -> list[str]:
     if not isinstance(command, str):
-        return [word for part in command for word in (_words(part) if " " in part else [part])]  # such as sh -c
+        return [word for part in command for word in (part, *(_words(part) if " " in part else ()))]  # such as sh -c
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     try:
@@ -119,7 +120,7 @@ def _paths(word: str, workspace: str) -> list[str]:
 
 
 def _modules(words: list[str]) -> set[str]:
-    names = [after for before, after in zip(words, words[1:], strict=False) if before == "-m"]
+    names = [after for before, after in pairwise(words) if before == "-m"]
     paths = [name.replace(".", "/") for name in names]
     return {f"{path}{end}" for path in paths for end in (".py", "/__main__.py")}
 

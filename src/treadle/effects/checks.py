@@ -18,7 +18,7 @@ from .commands import clip, ended, round_variables, show_command, verify_command
 
 __all__ = ["CommandCheck", "FunctionCheck", "reads", "verify_command"]
 
-_FEEDBACK_CHARACTERS = 4_000
+_FEEDBACK_CHARACTERS, _COMMAND_CHARACTERS = 4_000, 500
 _OUTPUT_BYTES = 1_000_000
 _MOST_NAMED = 10
 
@@ -46,7 +46,7 @@ class CommandCheck(Check):
         self._reads = reads(command, self._workspace)
 
     async def check(self, context: RoundContext, output_json: str) -> Verdict:
-        shown = show_command(self._command)
+        shown = clip(self._redact(show_command(self._command)), _COMMAND_CHARACTERS)
         try:
             result = await self._run(context)
         except (FileNotFoundError, PermissionError) as error:

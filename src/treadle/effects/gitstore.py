@@ -202,7 +202,7 @@ async def _find_repository(git: Git, root: str) -> Repository | None:
         raise GitFailed(_refusal(asked.code, asked.err))
     if len(lines) != len(questions) + len(folders):
         raise ScopeError(f"{root} is in a repository whose path has a line break")
-    repository = Repository(lines[3], os.path.normpath(Path(root, lines[4])), lines[5], lines[2])
+    repository = Repository(lines[3], _joined(root, lines[4]), lines[5], lines[2])
     if root != repository.top:
         rest = Path(root).relative_to(repository.top) if Path(root).is_relative_to(repository.top) else None
         if rest is None:
@@ -211,6 +211,10 @@ async def _find_repository(git: Git, root: str) -> Repository | None:
         if ignored.code == 0:  # by a repository that does not care for this folder
             return None
     return repository
+
+
+def _joined(root: str, path: str) -> str:
+    return os.path.normpath(Path(root, path))
 
 
 async def _ignore_rules(git: Git, repository: Repository) -> bytes:

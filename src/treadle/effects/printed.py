@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from typing import Any, NoReturn, cast
 
@@ -10,6 +11,7 @@ from treadle.core.errors import InvalidUsage
 from treadle.core.usage import ZERO_USD, Usage
 
 _MOST_TRIED = 500
+_LINE_START = re.compile(r"^\{", re.MULTILINE)
 _Object = dict[str, Any]
 
 
@@ -34,7 +36,7 @@ def printed_usage(output: str) -> Usage | None:
 def _objects_from_the_end(output: str) -> list[_Object]:
     """Objects that begin a line and end one, the last first."""
     decoder = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_number)
-    starts = [at for at in range(len(output)) if output.startswith("{", at) and output[at - 1 : at] in ("", "\n")]
+    starts = [match.start() for match in _LINE_START.finditer(output)]
     found: list[_Object] = []
     for at in reversed(starts[-_MOST_TRIED:]):
         try:

@@ -62,7 +62,8 @@ class Owners:
     def _sweep(self) -> None:
         for path in list(self.folder.iterdir()):
             if path.name != self.token:
-                self._is_stale(path, remove=True)
+                with contextlib.suppress(OSError):  # what cannot be removed harms nobody
+                    self._is_stale(path, remove=True)
 
     @staticmethod
     def _is_stale(path: Path, *, remove: bool = False) -> bool:

@@ -107,7 +107,7 @@ class Writer:
 
     def __init__(self, db: sqlite3.Connection, path: Path, changes: Changes, points: CrashPoints) -> None:
         self._db, self._path, self._changes, self._points = db, path, changes, points
-        self._file = path.stat()
+        self._name, self._file = str(path), path.stat()
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
         self._closed = False
@@ -183,7 +183,7 @@ class Writer:
     def _check_file(self) -> None:
         """A commit to a file that has no name any more would be lost in silence."""
         try:
-            same = os.path.samestat(self._file, self._path.stat())
+            same = os.path.samestat(self._file, os.stat(self._name))  # noqa: PTH116 - at each commit: three times quicker
         except FileNotFoundError:
             same = False
         if not same:

@@ -73,7 +73,10 @@ class PydanticAIModel(Model):
                     response = await self._stream(history, parameters, settings, on_delta)
                     return reply_of(response, model=self.name, streamed=True, price=self._price)
                 response = await self._ask(history, parameters, settings)
-                return reply_of(response, model=self.name, streamed=False, price=self._price)
+            reply = reply_of(response, model=self.name, streamed=False, price=self._price)
+            if on_delta is not None and reply.text:
+                on_delta(reply.text)
+            return reply
         except Exception as error:  # noqa: BLE001  # SDKs raise anything on garbage; it is classified, not swallowed
             raise failure(error, self._service, now_us=self._now_us()) from None  # causes hold keys and headers
 

@@ -139,6 +139,8 @@ def _connection(
 
 
 def _build(row: Provider, to: Connection) -> Built:
+    from pydantic_ai.exceptions import UserError
+
     try:
         if row.wire == "anthropic":
             return anthropic_wire(to)
@@ -146,6 +148,8 @@ def _build(row: Provider, to: Connection) -> Built:
             return google_wire(to)
         provider_class, model_class = row.classes
         return openai_wire(to, provider_class=provider_class, model_class=model_class, profile=row.profile)
+    except UserError as error:
+        raise ConfigurationError(f"{to.provider}:{to.model} cannot be used: {error}") from error
     except ImportError as error:
         raise ConfigurationError(
             f"{to.provider} needs a package that is not installed ({error.name or error}): pip install '{row.package}'"

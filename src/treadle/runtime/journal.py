@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import anyio
 
 from treadle.core import events as ev
 from treadle.core.codec import decode, encode
 from treadle.core.digests import blob_address
-from treadle.core.errors import LedgerError, TreadleError, UnknownExecution
+from treadle.core.errors import InputError, LedgerError, TreadleError, UnknownExecution
 from treadle.core.messages import MESSAGES, ModelResponded, Prompted, ToolsFinished
+from treadle.core.values import Value
 from treadle.kernel.loop import advance
 from treadle.kernel.snapshot import SNAPSHOT_VERSION, freeze, thaw
 from treadle.kernel.states import LoopState
@@ -35,21 +38,69 @@ RESTS = (ev.Stopped, ev.Suspended, ev.Interrupted, ev.CallbackRaised)
 SUMMARISED = (*RESTS, ev.LoopStarted, ev.Judged, ev.ActFinished, ev.ActFailed, ev.Answered, ev.Extended, ev.Reopened)
 
 
+class Folded(Protocol):
+    """What every state has."""
+
+    @property
+    def seq(self) -> int:
+        """Number of the last event that is folded in; 0 before the first."""
+        ...
+
+
+S = TypeVar("S", bound=Folded)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine(Generic[S]):
+    """What a journal must know of the machine whose events it keeps."""
+
+    kind: str  # of its executions
+    initial: Callable[[], S]
+    advance: Callable[[S, Any], S]
+    freeze: Callable[[S], bytes]
+    thaw: Callable[[bytes, int], S]
+    version: int  # of its snapshots
+    summary: Callable[[str, S], bytes]
+    rests: tuple[type[Value], ...]  # events after which it may rest: a snapshot is taken
+    summarised: tuple[type[Value], ...]  # events that change what a listing shows
+
+
+LOOP = Machine("loop", LoopState, advance, freeze, thaw, SNAPSHOT_VERSION, summary_bytes, RESTS, SUMMARISED)
+
+
+async def _create(ledger: Ledger, execution_id: str, *, kind: str, owner: str, at_us: int) -> Ownership:
+    """A new execution; or one that died between its making and its first record, which is as good as new."""
+    try:
+        return await ledger.create(execution_id, kind=kind, owner=owner, at_us=at_us)
+    except InputError:
+        if (await ledger.row(execution_id)).head:
+            raise
+        return await ledger.acquire(execution_id, owner=owner)
+
+
 async def load_state(ledger: Ledger, execution_id: str, *, at: int | None = None) -> tuple[LoopState, int, int]:
     """(state as of `at` or now, seq of the snapshot it was made from, wall time of its last record)."""
+    return await load(LOOP, ledger, execution_id, at=at)
+
+
+async def load(machine: Machine[S], ledger: Ledger, execution_id: str, *, at: int | None = None) -> tuple[S, int, int]:
+    """The same of any machine."""
     snapshot = await ledger.snapshot(execution_id, at=at)
-    state = thaw(snapshot.body, snapshot.version) if snapshot else LoopState()
+    state = machine.thaw(snapshot.body, snapshot.version) if snapshot else machine.initial()
     records = await ledger.records(execution_id, after=state.seq, to=at)
     for record in records:
-        state = advance(state, decode(record.kind, record.version, record.body))
+        state = machine.advance(state, decode(record.kind, record.version, record.body))
     last_us = records[-1].at_us if records else 0
     if not records and state.seq:
         last_us = (await ledger.records(execution_id, after=state.seq - 1, to=state.seq))[0].at_us
     return state, snapshot.seq if snapshot else 0, last_us
 
 
-class Journal:
-    """One owned execution. `emit` may be called from any thread; everything else from the event loop's."""
+class JournalOf(Generic[S]):
+    """One owned execution of a machine. `emit` may be called from any thread; everything else from the event loop's."""
+
+    machine: Machine[S]
+    snapshot_every = SNAPSHOT_EVERY
 
     def __init__(
         self,
@@ -57,13 +108,12 @@ class Journal:
         ownership: Ownership,
         clock: Clock,
         observers: tuple[Observer, ...],
-        state: LoopState,
+        state: S,
         snapshot_seq: int,
     ) -> None:
         self.ledger, self.ownership, self.clock, self.observers = ledger, ownership, clock, observers
         self.state = state
         self.last_us = 0  # wall time of the last record before this journal was opened
-        self.views: dict[ev.Phase, View] = {}
         self.failure: TreadleError | None = None
         self._lock = threading.Lock()
         self._records: list[Record] = []
@@ -75,6 +125,8 @@ class Journal:
         self._seen: set[int] = set()
         self._snapshot_seq = snapshot_seq
         self._summarise = self._rest = False
+        self._submitted = self._settled_count = 0  # batches: committed in the order of their submission
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._loop = asyncio.get_running_loop()  # the port's `done` comes back on it
         self._thread = threading.get_ident()
 
@@ -83,15 +135,16 @@ class Journal:
         cls,
         ledger: Ledger,
         execution_id: str,
-        started: ev.LoopStarted,
+        started: Any,
         *,
         clock: Clock,
         owner: str,
         observers: tuple[Observer, ...] = (),
-    ) -> Journal:
+    ) -> Self:
         """A new execution with its first record, durable when this returns."""
-        ownership = await ledger.create(execution_id, kind="loop", owner=owner, at_us=started.at_us)
-        journal = cls(ledger, ownership, clock, observers, LoopState(), 0)
+        machine = cls.machine
+        ownership = await _create(ledger, execution_id, kind=machine.kind, owner=owner, at_us=started.at_us)
+        journal = cls(ledger, ownership, clock, observers, machine.initial(), 0)
         journal.emit(started)
         await journal.flush()
         return journal
@@ -106,10 +159,10 @@ class Journal:
         owner: str,
         observers: tuple[Observer, ...] = (),
         force: bool = False,
-    ) -> Journal:
+    ) -> Self:
         """Takes an execution over. What its last owner had in flight is still in the state: see `Driver.take_over`."""
         ownership = await ledger.acquire(execution_id, owner=owner, force=force)
-        state, snapshot_seq, last_us = await load_state(ledger, execution_id)
+        state, snapshot_seq, last_us = await load(cls.machine, ledger, execution_id)
         if not state.seq:
             # Killed between the execution's row and its first record: there is nothing to go on from.
             await ledger.release(ownership)
@@ -125,12 +178,12 @@ class Journal:
 
     # ---- the only way state changes
 
-    def emit(self, event: ev.Event, *, taken: int | None = None) -> None:
+    def emit(self, event: Any, *, taken: int | None = None) -> None:
         """Folds the event and queues its record. Raises what the fold raises, with nothing changed."""
         kind, version, body = encode(event)
         with self._lock:
-            phase = self.state.phase
-            self.state = advance(self.state, event)
+            before = self.state
+            self.state = self.machine.advance(before, event)
             seq, at_us = self.state.seq, self.clock.wall_us()
             parent = event.parent if isinstance(event, Prompted | ModelResponded | ToolsFinished) else None
             self._records.append(Record(seq, kind, version, parent, at_us, body))
@@ -139,26 +192,18 @@ class Journal:
                 self._taken.append(taken)
                 self._seen.add(taken)
             state = self.state
-        if isinstance(event, MESSAGES):
-            view = self.views.get(phase)
-            if view is not None and view.leaf == event.parent:
-                view.append(seq, event, body)
-            else:
-                self.views.pop(phase, None)
+        self._emitted(before, seq, event, body)
         for observer in self.observers:
             observer.notify(progress(self.execution_id, seq, kind, event, state, at_us))
 
-    def _note_rows(self, event: ev.Event, body: bytes) -> None:
-        if isinstance(event, ev.UsageReported):
-            if event.receipt:
-                self._receipts.append(("loop", event.receipt))
-        elif isinstance(event, ev.Suspended):
-            self._opened.append((event.id, event.kind, body))
-        elif isinstance(event, ev.Answered):
-            self._closed.append((event.id, body))
-        if isinstance(event, SUMMARISED):
+    def _note_rows(self, event: Value, body: bytes) -> None:
+        """Queues what belongs to the event's record; subclasses add the rows of their own events."""
+        if isinstance(event, self.machine.summarised):
             self._summarise = True
-            self._rest = self._rest or isinstance(event, RESTS)
+            self._rest = self._rest or isinstance(event, self.machine.rests)
+
+    def _emitted(self, before: S, seq: int, event: Value, body: bytes) -> None:
+        """The event has changed `before`; what a subclass derives from events is brought up to date here."""
 
     def tell(self, kind: str, data: object) -> None:
         """An ephemeral note to observers: never a record."""
@@ -198,10 +243,10 @@ class Journal:
             rest, self._rest = self._rest, False
             state = self.state
         snapshot = None
-        if state.seq - self._snapshot_seq >= SNAPSHOT_EVERY or (rest and state.seq > self._snapshot_seq):
+        if state.seq - self._snapshot_seq >= self.snapshot_every or (rest and state.seq > self._snapshot_seq):
             self._snapshot_seq = state.seq
-            snapshot = StoredSnapshot(state.seq, SNAPSHOT_VERSION, freeze(state))
-        summary = Summary(state.seq, summary_bytes(self.execution_id, state)) if summarise else None
+            snapshot = StoredSnapshot(state.seq, self.machine.version, self.machine.freeze(state))
+        summary = Summary(state.seq, self.machine.summary(self.execution_id, state)) if summarise else None
         return Batch(self.ownership, records, receipts, blobs, opened, closed, taken, snapshot, summary)
 
     def _submit(self, done: Callable[[TreadleError | None], None]) -> bool:
@@ -210,35 +255,77 @@ class Journal:
         batch = self._batch()
         if batch is None:
             return False
+        self._submitted += 1
         self.ledger.submit(batch, done)
         return True
 
     def flush_soon(self) -> None:
-        """Queues what is buffered and returns; from any thread. A poisoned journal says so at the next barrier."""
-        if threading.get_ident() != self._thread:
-            self._loop.call_soon_threadsafe(self.flush_soon)
-        elif self.failure is None:
-            self._submit(self._settled)
+        """Queues what is buffered and returns."""
+        self._submit(self._settled)
 
     def _settled(self, error: TreadleError | None) -> None:
         self.failure = self.failure or error
-
-    async def flush(self) -> None:
-        """Returns when everything emitted so far is durable. LedgerError: the journal is poisoned from now on."""
-        future: asyncio.Future[None] = self._loop.create_future()
-
-        def done(error: TreadleError | None) -> None:
-            self._settled(error)
+        self._settled_count += 1
+        while self._waiting and self._waiting[0][0] <= self._settled_count:
+            future = self._waiting.popleft()[1]
             if not future.done():  # a native cancel() passes anyio's shield and cancels the future
                 future.set_result(None)
 
-        if self._submit(done):
+    async def flush(self) -> None:
+        """Returns when everything emitted so far is durable. LedgerError: the journal is poisoned from now on."""
+        self._submit(self._settled)
+        if self._settled_count < self._submitted:  # what was queued by flush_soon is waited for as well
+            future: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.append((self._submitted, future))
             with anyio.CancelScope(shield=True):  # memory is ahead of the disk: a commit is never abandoned half way
                 await future
         if self.failure is not None:
             raise self.failure
 
-    # ---- reading
+    async def close(self) -> None:
+        """Flushes where that is still possible, and gives the ownership up."""
+        try:
+            if self.failure is None:
+                await self.flush()
+        finally:
+            if not isinstance(self.failure, LedgerError):
+                await self.ledger.release(self.ownership)
+
+
+class Journal(JournalOf[LoopState]):
+    """One owned execution of a loop, with the branches of messages that its agents are on."""
+
+    machine = LOOP
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        ownership: Ownership,
+        clock: Clock,
+        observers: tuple[Observer, ...],
+        state: LoopState,
+        snapshot_seq: int,
+    ) -> None:
+        super().__init__(ledger, ownership, clock, observers, state, snapshot_seq)
+        self.views: dict[ev.Phase, View] = {}
+
+    def _note_rows(self, event: Value, body: bytes) -> None:
+        if isinstance(event, ev.UsageReported):
+            if event.receipt:
+                self._receipts.append(("loop", event.receipt))
+        elif isinstance(event, ev.Suspended):
+            self._opened.append((event.id, event.kind, body))
+        elif isinstance(event, ev.Answered):
+            self._closed.append((event.id, body))
+        super()._note_rows(event, body)
+
+    def _emitted(self, before: LoopState, seq: int, event: Value, body: bytes) -> None:
+        if isinstance(event, MESSAGES):
+            view = self.views.get(before.phase)
+            if view is not None and view.leaf == event.parent:
+                view.append(seq, event, body)
+            else:
+                self.views.pop(before.phase, None)
 
     async def view(self, phase: ev.Phase, examples: tuple[Prompted | ModelResponded | ToolsFinished, ...] = ()) -> View:
         """The branch that the agent of this phase is on, examples first."""
@@ -255,15 +342,6 @@ class Journal:
             view.leaf = leaf
         return view
 
-    async def close(self) -> None:
-        """Flushes where that is still possible, and gives the ownership up."""
-        try:
-            if self.failure is None:
-                await self.flush()
-        finally:
-            if not isinstance(self.failure, LedgerError):
-                await self.ledger.release(self.ownership)
-
 
 def _message(record: Record) -> Prompted | ModelResponded | ToolsFinished:
     message = decode(record.kind, record.version, record.body)
@@ -271,7 +349,7 @@ def _message(record: Record) -> Prompted | ModelResponded | ToolsFinished:
     return message
 
 
-def progress(execution_id: str, seq: int, kind: str, data: object, state: LoopState, at_us: int):  # noqa: ANN201
+def progress(execution_id: str, seq: int, kind: str, data: object, state: object, at_us: int):  # noqa: ANN201
     """A note for observers."""
     from treadle.ports.observer import Progress
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 REFRESH_HZ = 8
 TAIL = 600  # characters of streamed text that are kept
+BAR_WIDTH = 20
 RECENT = 3  # finished calls that are shown
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 TONES = {"plain": "", "good": "green", "bad": "red", "wait": "magenta", "quiet": "bright_black"}
@@ -154,9 +155,10 @@ def render(board: Board) -> RenderableType:
     state = board.state
     if state is None:
         return Text("")
-    parts: list[RenderableType] = [_head(board, state), *_flights(board)]
-    parts += [_clipped(f"    {MARKS[one.status][0]} {one.what}", MARKS[one.status][1]) for one in tuple(board.recent)]
-    return Group(*parts, _bars(state))
+    recent = [_clipped(f"    {MARKS[one.status][0]} {one.what}", MARKS[one.status][1]) for one in tuple(board.recent)]
+    flights = tuple(board.flights.values())
+    under_way_us = max((int((board.now() - one.since) * 1e6) for one in flights), default=0)
+    return Group(_head(board, state), *recent, *_flights(board, flights), _bars(state, under_way_us))
 
 
 def _clipped(text: str, style: str = "") -> RenderableType:
@@ -166,7 +168,7 @@ def _clipped(text: str, style: str = "") -> RenderableType:
 
 
 def _head(board: Board, state: LoopState) -> RenderableType:
-    words = [state.phase]
+    words = [f"round {state.round}", state.phase]
     if (state.settings.act if state.phase == "act" else state.settings.evaluate) == "agent":
         words += [f"turn {state.total.turns + 1}", state.agent.state.replace("_", " ")]
     if state.status != "running":
@@ -174,28 +176,26 @@ def _head(board: Board, state: LoopState) -> RenderableType:
     return _clipped(f"{board.execution_id} · {' · '.join(words)}", "bold")
 
 
-def _flights(board: Board) -> list[RenderableType]:
+def _flights(board: Board, flights: tuple[Flight, ...]) -> list[RenderableType]:
     now = board.now()
     frame = FRAMES[int(now * REFRESH_HZ) % len(FRAMES)]
-    flights = tuple(board.flights.values())
     lines = [_clipped(f"  {frame} {one.what}  {duration(int((now - one.since) * 1e6))}", "cyan") for one in flights]
     if "model" in board.flights and (text := last_line(board.tail, 160)):
         lines.append(_clipped(f"    {text}", "bright_black"))
     return lines or [_clipped("  …", "bright_black")]
 
 
-def _bars(state: LoopState) -> Table:
+def _bars(state: LoopState, under_way_us: int) -> Table:
     from rich.progress_bar import ProgressBar
     from rich.table import Table
 
     table = Table.grid(padding=(0, 1))
     table.add_column(width=8)
-    table.add_column(ratio=1, max_width=30)
+    table.add_column(width=BAR_WIDTH)
     table.add_column(no_wrap=True)
-    for name, used, cap, words in budgets(state):
+    for name, used, cap, words in budgets(state, under_way_us):
         bar = ProgressBar(total=1.0, completed=min(1.0, used / cap), complete_style=_warmth(used / cap)) if cap else ""
         table.add_row(f"  {name}", bar, words)
-    table.expand = True
     return table
 
 
@@ -203,9 +203,10 @@ def _warmth(share: float) -> str:
     return "red" if share >= 0.9 else "yellow" if share >= 0.75 else "green"
 
 
-def budgets(state: LoopState) -> list[tuple[str, float, float, str]]:
+def budgets(state: LoopState, under_way_us: int = 0) -> list[tuple[str, float, float, str]]:
     """(name, used, limit or 0 for none, in words) of rounds, turns, cost and time. What is in doubt counts as used."""
     settings, total = state.settings, state.total
+    us = total.us + under_way_us
     cost = total.usage.cost_usd + total.in_doubt.cost_usd
     turns_cap = settings.act_policy.max_turns or settings.limits.max_turns or 0
     turns = state.act.turns if settings.act_policy.max_turns else total.turns
@@ -220,5 +221,5 @@ def budgets(state: LoopState) -> list[tuple[str, float, float, str]]:
             float(cost_cap or 0),
             f"{money(cost)}{f' of {money(cost_cap)}' if cost_cap else ''}{doubt}",
         ),
-        ("time", total.us, time_cap or 0, f"{duration(total.us)}{f' of {duration(time_cap)}' if time_cap else ''}"),
+        ("time", us, time_cap or 0, f"{duration(us)}{f' of {duration(time_cap)}' if time_cap else ''}"),
     ]

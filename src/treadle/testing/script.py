@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from treadle.core.errors import ConfigurationError
+from treadle.core.errors import ConfigurationError, InvalidUsage
 from treadle.core.usage import Usage
 
 Order = Literal["history", "arrival"]
@@ -142,5 +142,5 @@ def step_from_json(row: Any, *, where: str) -> Step:
             return Fault(**fields)
         fields["calls"] = [(str(name), args) for name, args in fields.get("calls", ())]
         return Turn(**fields)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, InvalidUsage) as error:
         raise ConfigurationError(f"{where} is neither a turn nor a fault: {error}") from error

@@ -1,0 +1,88 @@
+"""Arguments of a subcommand, and those that several share. argparse, since it is there at once: see main."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn, Self
+
+from treadle.core.errors import ConfigurationError
+
+from .values import whole
+
+__all__ = ["Namespace", "Parser"]
+
+Run = Callable[[Namespace], int]
+
+
+class Parser(argparse.ArgumentParser):
+    """The parser of one subcommand. `run` gets what was parsed and gives the exit code."""
+
+    def __init__(self, name: str, run: Run, description: str) -> None:
+        super().__init__(
+            prog=f"treadle {name}",
+            description=description,
+            allow_abbrev=False,  # an abbreviation would mean something else once there is a new flag
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        self._optionals.title = "options"
+        self.set_defaults(run=run)
+
+    def error(self, message: str) -> NoReturn:
+        """Like every other mistake in what was typed."""
+        raise ConfigurationError(f"{message}. See {self.prog} --help.")
+
+    def option(self, *flags: str, metavar: str, help: str, **more: object) -> Self:  # noqa: A002 - argparse's word
+        """An option with a value."""
+        self.add_argument(*flags, metavar=metavar, help=help, **more)  # pyright: ignore[reportArgumentType]
+        return self
+
+    def flag(self, *flags: str, help: str) -> Self:  # noqa: A002 - argparse's word
+        """An option without one."""
+        self.add_argument(*flags, action="store_true", help=help)
+        return self
+
+    def execution(self) -> Self:
+        """Which execution is meant."""
+        self.add_argument("execution", metavar="EXEC", help="its id, a unique beginning of it, or 'last'")
+        return self
+
+    def store(self) -> Self:
+        """Where it is kept."""
+        return self.option(
+            "--store", metavar="URL", help="where executions are kept: sqlite:///FILE (default: one for you)"
+        )
+
+    def json(self) -> Self:
+        """For programs."""
+        return self.flag("--json", help="print JSON on stdout, and nothing else there")
+
+    def quiet(self) -> Self:
+        """For scripts."""
+        return self.flag("-q", "--quiet", help="no progress and no banner")
+
+    def actor(self) -> Self:
+        """Who says something."""
+        return self.option(
+            "--as", dest="actor", metavar="NAME", default="", help="who says so (default: your user name)"
+        )
+
+    def reason(self, what: str) -> Self:
+        """Why it is said."""
+        return self.option("--reason", metavar="TEXT", default="", help=what)
+
+    def round(self) -> Self:
+        """One round of it."""
+        return self.option("--round", metavar="N", type=whole("--round"), help="only this round")
+
+    def workspace(self) -> Self:
+        """The folder."""
+        return self.option(
+            "--workspace", metavar="DIR", type=Path, help="the folder to work in (default: the current one)"
+        )
+
+    def notify(self) -> Self:
+        """Who is told."""
+        return self.option("--notify", metavar="CMD|URL", help="told as JSON when it waits, pauses or has ended")

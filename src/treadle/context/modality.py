@@ -1,0 +1,55 @@
+"""What kind of work a task asks for, read from its whole words, and what the map therefore loads first."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+Modality = Literal["merge", "refactor", "review", "debug", "greenfield", "implement"]
+
+SIGNS: tuple[tuple[Modality, frozenset[str]], ...] = (
+    ("merge", frozenset("merge merging rebase rebasing conflict conflicts cherry-pick backport".split())),
+    ("refactor", frozenset("refactor refactoring restructure rename renaming reorganise reorganize simplify dedupe".split())),
+    ("review", frozenset("review reviewing audit critique assess".split())),
+    (
+        "debug",
+        frozenset(
+            "debug fix fixes fixing bug bugs crash crashes crashing error fails failing failure broken regression"
+            " traceback leak hang hangs deadlock wrong incorrect".split()
+        ),
+    ),
+    ("greenfield", frozenset("greenfield scaffold bootstrap prototype".split())),
+)
+PHRASES: tuple[tuple[Modality, re.Pattern[str]], ...] = (
+    ("greenfield", re.compile(r"\b(from scratch|new (project|repository|repo|app|application|package|service))\b", re.I)),
+)
+WORD = re.compile(r"[\w-]+")
+
+
+class LoadingPlan(NamedTuple):
+    """What a modality changes in the map: which kinds of file gain or lose, and whether leading files come whole."""
+
+    full: bool  # what is left of the budget goes to the whole text of leading files
+    changed: float  # added to the score of files with uncommitted changes
+    conflicted: float  # added to the score of files with an unresolved merge
+    setup: float  # added to the score of manifests and readmes
+    definitions: float  # worth of a definition beside the worth of a path
+
+
+PLANS: dict[Modality, LoadingPlan] = {
+    "merge": LoadingPlan(full=True, changed=2.0, conflicted=8.0, setup=0.0, definitions=1.0),
+    "refactor": LoadingPlan(full=False, changed=1.0, conflicted=1.0, setup=0.0, definitions=1.0),
+    "review": LoadingPlan(full=True, changed=4.0, conflicted=4.0, setup=0.0, definitions=1.0),
+    "debug": LoadingPlan(full=True, changed=1.0, conflicted=1.0, setup=0.0, definitions=1.0),
+    "greenfield": LoadingPlan(full=False, changed=1.0, conflicted=1.0, setup=3.0, definitions=0.5),
+    "implement": LoadingPlan(full=True, changed=1.0, conflicted=1.0, setup=0.0, definitions=1.0),
+}
+
+
+def modality_of(task: str) -> Modality:
+    """The first modality in order whose sign stands in the task as a whole word; `implement` where none does."""
+    words = {word.lower() for word in WORD.findall(task)}
+    for modality, signs in SIGNS:
+        if words & signs or any(name == modality and phrase.search(task) for name, phrase in PHRASES):
+            return modality
+    return "implement"

@@ -1,0 +1,211 @@
+"""Chooses what of the ranked files and definitions a budget can hold, and writes it down.
+
+A map is built by the best next piece: a path alone (tree), one more definition below it (skeleton), or the whole text
+(full). A piece is charged what it adds to the text, so an upgrade pays the difference only. Weights add up over
+concatenation, and the text is measured once more when it is whole.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import os
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from .tokens import CHARACTERS, Measure, estimate, weight
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .modality import LoadingPlan, Modality
+    from .outline import Outlined
+    from .rank import Ranked
+
+Level = Literal["tree", "skeleton", "full"]
+
+CHANGED_FILES = 1.5  # that a task is expected to change
+CHANGED_DEFINITIONS = 2.5
+NARROW = 60  # characters of a definition's line
+BASE = 1e-6  # worth of any path at all
+HEAD_FILES = 10  # leading files that keep their place although nothing stands below them
+
+
+class Entry(NamedTuple):
+    """One file of the map."""
+
+    path: str
+    level: Level
+    lines: tuple[int, ...]  # of the definitions shown
+
+
+class Candidate(NamedTuple):
+    """A ranked file with the definitions that may be shown, and its text, where that may be shown."""
+
+    ranked: Ranked
+    outlined: Sequence[Outlined]
+    text: Callable[[], str] | None
+
+
+class Rendered(NamedTuple):
+    """The map's text, what is in it, and how much was left out."""
+
+    text: str
+    entries: tuple[Entry, ...]
+    files_left: int
+    definitions_left: int
+
+
+class _Line(NamedTuple):
+    """One line of a skeleton: definitions with the same first line share it."""
+
+    text: str
+    numbers: tuple[int, ...]
+    score: float
+
+    def written(self) -> str:
+        return f" {','.join(map(str, self.numbers))} {self.text}"
+
+
+class _Chosen:
+    """What is shown of one file so far."""
+
+    def __init__(self, candidate: Candidate) -> None:
+        self.candidate = candidate
+        self.path = shown_path(candidate.ranked.file.path)
+        self.lines = _lines(candidate.outlined)
+        self.shown: set[int] = set()
+        self.listed = False
+        self.full = ""
+
+    def block(self) -> str:
+        if self.full:
+            return f"{self.path}\n{self.full}"
+        below = "".join(f"\n{self.lines[number].written()}" for number in sorted(self.shown))
+        return self.path + below
+
+
+def shown_path(path: str) -> str:
+    """A path as text: what is no UTF-8, and control characters, are escaped."""
+    text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+
+
+def render(
+    candidates: Sequence[Candidate],
+    modality: Modality,
+    plan: LoadingPlan,
+    budget_tokens: int,
+    measure: Measure = estimate,
+) -> Rendered:
+    """The map within the budget, as `measure` counts it. Where nothing fits, the text is empty."""
+    room = max(budget_tokens, 0) * CHARACTERS
+    while True:
+        rendered = _render(candidates, modality, plan, room)
+        over = measure(rendered.text) - budget_tokens
+        if over <= 0 or not rendered.text:
+            return rendered
+        room = min(room - CHARACTERS * over, int(room * 0.95)) if room > CHARACTERS * over else room // 2
+
+
+def _render(candidates: Sequence[Candidate], modality: Modality, plan: LoadingPlan, room: int) -> Rendered:
+    total = len(candidates)
+    head = f"{modality} map of {total} files"
+    definitions = sum(len(candidate.outlined) for candidate in candidates)
+    spent = weight(head) + 1 + weight(_foot(total, total, definitions, sum(c.ranked.file.size for c in candidates))) + 1
+    chosen = [_Chosen(candidate) for candidate in candidates]
+    if spent > room:
+        short = f"{total} files; no room"
+        return Rendered(short if weight(short) + 1 <= room else "", (), total, definitions)
+    spent = _fill(chosen, plan, room, spent)
+    if plan.full:
+        _fill_whole(chosen, room, spent)
+    listed = [one for one in chosen if one.listed]
+    leading = [one for place, one in enumerate(listed) if one.shown or one.full or place < HEAD_FILES]
+    tail = sorted((one for one in listed if not (one in leading)), key=lambda one: one.path)
+    left = [one for one in chosen if not one.listed]
+    shown = sum(len(one.lines) if one.full else len(one.shown) for one in listed)
+    lines = sum(len(one.lines) for one in chosen)
+    foot = _foot(len(left), total, lines - shown, sum(one.candidate.ranked.file.size for one in left))
+    text = "\n".join([head, *(one.block() for one in (*leading, *tail)), foot])
+    return Rendered(text, tuple(map(_entry, (*leading, *tail))), len(left), lines - shown)
+
+
+def _fill(chosen: list[_Chosen], plan: LoadingPlan, room: int, spent: int) -> int:
+    """Takes paths and definitions, the most worth for its weight first, until nothing more fits."""
+    files = _shares([one.candidate.ranked.score for one in chosen], CHANGED_FILES)
+    scores = [line.score for one in chosen for line in one.lines]
+    shares = iter(_shares(scores, CHANGED_DEFINITIONS))
+    heap: list[tuple[float, int, int]] = []
+    worth: list[list[float]] = []
+    for place, one in enumerate(chosen):
+        worth.append([plan.definitions * next(shares) for _ in one.lines])
+        cost = weight(one.path) + 1
+        heap.append((-(files[place] + BASE) / cost, place, -1))
+        for number, line in enumerate(one.lines):
+            extra = weight(line.written()) + 1
+            best = max(worth[place][number] / extra, (worth[place][number] + files[place]) / (extra + cost))
+            heap.append((-best, place, number))
+    heapq.heapify(heap)
+    while heap:
+        _, place, number = heapq.heappop(heap)
+        one = chosen[place]
+        cost = 0 if one.listed else weight(one.path) + 1
+        if number >= 0:
+            cost += weight(one.lines[number].written()) + 1
+        if (number < 0 and one.listed) or spent + cost > room:
+            continue
+        spent += cost
+        one.listed = True
+        if number >= 0:
+            one.shown.add(number)
+    return spent
+
+
+def _fill_whole(chosen: list[_Chosen], room: int, spent: int) -> None:
+    """Gives what is left to the whole text of leading files, in place of their skeleton."""
+    for one in chosen:
+        if not one.listed or one.candidate.text is None:
+            continue
+        size = one.candidate.ranked.file.size
+        have = weight(one.block())
+        if spent - have + size > room:
+            continue
+        text = "".join(f" {line}\n" for line in one.candidate.text().rstrip().splitlines())[:-1]
+        more = weight(f"{one.path}\n{text}") - have
+        if spent + more <= room and text:
+            one.full = text
+            spent += more
+
+
+def _shares(scores: Sequence[float], expected: float) -> list[float]:
+    """How likely each is to be changed, where `expected` of them are."""
+    top = max(scores, default=0.0)
+    powers = [math.exp(score - top) for score in scores]
+    total = sum(powers) or 1.0
+    return [min(1.0, expected * power / total) for power in powers]
+
+
+def _lines(outlined: Sequence[Outlined]) -> list[_Line]:
+    by_text: dict[str, list[Outlined]] = {}
+    for one in outlined:
+        by_text.setdefault(one.definition.text[:NARROW].rstrip(), []).append(one)
+    return [
+        _Line(text, tuple(one.definition.line for one in some), max(one.score for one in some))
+        for text, some in by_text.items()
+    ]
+
+
+def _entry(one: _Chosen) -> Entry:
+    level: Level = "full" if one.full else "skeleton" if one.shown else "tree"
+    lines = sorted(line for number in one.shown for line in one.lines[number].numbers)
+    return Entry(one.candidate.ranked.file.path, level, tuple(lines))
+
+
+def _foot(files: int, total: int, definitions: int, size: int) -> str:
+    if not files and not definitions:
+        return "Nothing left out."
+    amount = f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
+    return (
+        f"Left out: {files} of {total} files ({amount}), {definitions} definitions."
+        " To load: list_dir, search, read_file, or a larger budget."
+    )
