@@ -140,7 +140,8 @@ class Run:
     def __init__(self, model: Model, workspace: Path, rounds: int) -> None:
         self.model, self.workspace, self.rounds = model, workspace, rounds
         self.tools, self.check = KitTools(workspace), KitCheck(workspace)
-        self.left: list[int] = []
+        self.left: list[int] = []  # functions that still fail, a round
+        self.failing: list[str] = []  # their names, after the last round
         self.calls = self.refused = 0
         self.usage = Usage()
 
@@ -149,7 +150,8 @@ class Run:
         for _ in range(self.rounds):
             await self.act(task)
             verdict = await self.check.check(PlainRound(), "")
-            self.left.append(0 if verdict.accepted else len(verdict.feedback.split(",")))
+            self.failing = re.findall(r"\w+", verdict.feedback)[1:]
+            self.left.append(len(self.failing))
             if verdict.accepted:
                 return True
             task = f"{conversation.TASK}\n\n{texts.feedback(verdict.feedback)}"
@@ -208,6 +210,7 @@ async def measure(kind: str, seeds: range, rounds: int) -> list[dict[str, Any]]:
                 accepted = await run.to_the_end()
                 await model.close()
             row = {"kind": kind, "seed": seed, "accepted": accepted, "rounds": len(run.left), "left": run.left}
+            row |= {"failing": run.failing} if run.failing else {}
             row |= {"calls": run.calls, "refused": run.refused, "tokens_in": run.usage.input_tokens}
             row |= {"tokens_out": run.usage.output_tokens, "seconds": round(time.monotonic() - start, 1)}
             rows.append(row | {"load": round(os.getloadavg()[0], 1)})

@@ -21,7 +21,7 @@ RIGHT = {
     "is_palindrome": "text == text[::-1]",
     "squares": "[i * i for i in range(1, n + 1)]",
     "evens": "[number for number in numbers if number % 2 == 0]",
-    "remove_spaces": "text.replace(' ', '')",
+    "without_spaces": "text.replace(' ', '')",
     "unique": "sorted(set(items))",
 }
 

@@ -14,7 +14,7 @@ from treadle.ports.toolset import ToolContext
 from treadle.tools.validation import annotate
 
 pytestmark = pytest.mark.anyio
-ALL = ["is_adult", "full_name", "average", "is_palindrome", "squares", "evens", "remove_spaces", "unique"]
+ALL = ["is_adult", "full_name", "average", "is_palindrome", "squares", "evens", "without_spaces", "unique"]
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ async def test_a_written_function_is_in_the_file_and_no_longer_to_be_written(fol
     await hand("read_function", name="full_name")
     assert await hand.write("full_name(first, last)", 'first + " " + last') == "Written."
     assert load(folder).kit["full_name"].expression == 'first + " " + last'
-    assert load(folder).kit["full_name"].doc == "First and last name with a space between."
+    assert load(folder).kit["full_name"].doc == "Joins first and last with a space."
     assert _choices(folder) == [name for name in ALL if name != "full_name"]
 
 

@@ -118,7 +118,8 @@ def imported(name: str) -> Loop:
             found = getattr(found, part)
     except Exception as error:
         raise ConfigurationError(
-            f"The definition {name} cannot be imported: {type(error).__name__}: {error}. Run this where it can be (the current folder counts)."
+            f"The definition {name} cannot be imported: {type(error).__name__}: {error}."
+            " Run this where it can be (the current folder counts)."
         ) from error
     if not isinstance(found, Loop):
         raise ConfigurationError(f"{name} is no Loop.")

@@ -132,10 +132,10 @@ def _is_secret(a: _Assignment) -> bool:
     if a.flag:
         return a.tight and len(value) >= 4
     if a.upper:
-        return digits and " " not in value and len(value) >= 8 and not _names_itself(a)
+        return digits > 0 and " " not in value and len(value) >= 8 and not _names_itself(a)
     if a.tight and a.own_line:
         if not a.certain:
-            return digits and len(value) >= 8
+            return digits > 0 and len(value) >= 8
         return len(value) >= 6 and not (_WORD.match(value) and _names_itself(a)) and not _ATTRIBUTE.match(value)
     if not a.certain or not digits or " " in value or _names_itself(a):
         return False

@@ -19,7 +19,7 @@ _MOST_PASSES = 8
 
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9])(?:"
-    r"sk-(?!ssh|ecdsa)(?:(?:ant|proj|or|svcacct|admin)-[\w-]{8,}|[A-Za-z0-9]{20,}|(?=[A-Za-z_-]{0,200}\d)[\w-]{16,})"
+    r"sk-(?!ssh|ecdsa)(?:(?:ant|proj|or|svcacct|admin)-[\w-]{8,}|[A-Za-z0-9]{20,}|(?=[A-Za-z_-]{0,64}\d)[\w-]{16,})"
     r"|AIza[\w-]{30,}|gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
     r"|xox[a-z]-[\w-]{10,}|xapp-[\w-]{10,}|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])"
     r"|[prs]k_(?:live|test)_[A-Za-z0-9]{16,}|hf_[A-Za-z0-9]{20,}|gsk_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{30,}"
@@ -30,12 +30,12 @@ _TOKEN = re.compile(
 _TOKEN_LIKELY = re.compile(r"[-_](?<=sk-|h[opsur]_|at[_-]|pp-|ve_|st_|hf_|sk_|pm_|pi-|ai-|x[a-z]-)[A-Za-z0-9_-]{8}")
 _HEADER = re.compile(
     r"(?i)(authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:(?:basic|bearer|token|apikey)\s{1,4}(?=[^\s$<{%\[]{4})(?=\S{0,200}\w)"
-    r"|(?=[A-Za-z._~+/=-]{0,200}\d)(?=[^\s\"',;(){}\[\]<>$]{8})))[^\s\"',;(){}\[\]<>$]+(?![\w.]*[(\[])"
+    r"|(?=[A-Za-z._~+/=-]{0,64}\d)(?=[^\s\"',;(){}\[\]<>$]{8})))[^\s\"',;(){}\[\]<>$]+(?![\w.]*[(\[])"
 )
-_SCHEME = re.compile(r"(?i)(\bbearer\s{1,4})(?=[A-Za-z._~+/=-]{0,200}\d|[A-Za-z]{24})[\w.~+/=-]{8,}")
+_SCHEME = re.compile(r"(?i)(\bbearer\s{1,4})(?=[A-Za-z._~+/=-]{0,64}\d|[A-Za-z]{24})[\w.~+/=-]{8,}")
 _KEY_HEADER = re.compile(
     r"(?i)((?:api-key|x-auth-token|private-token|access-token)[\"']?\s{0,4}[:=]\s{0,4}"
-    r"(?:[\"'](?=[^\s\"']{8})|(?=[A-Za-z._~+/=-]{0,200}\d)(?=[^\s\"']{8})))[\w.~+/=-]+"
+    r"(?:[\"'](?=[^\s\"']{8})|(?=[A-Za-z._~+/=-]{0,64}\d)(?=[^\s\"']{8})))[\w.~+/=-]+"
 )
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----)[\w+/=\s\\:,.-]){20,}(?:-----END [A-Z0-9 ]{0,60}-----)?"
@@ -109,7 +109,7 @@ def _named(text: str) -> str:
 
 
 _SECRET_NAME = re.compile(
-    r"(?i)(?:^|[_.-])(?:[a-z]*(?:api|access|secret|private|auth|signing)?key|[a-z]*token|[a-z]*secret|[a-z]*passw(?:or)?d"
+    r"(?i)(?:^|[_.-])(?:(?:api|access|secret|private|auth|signing|encryption|master)?key|[a-z]*token|[a-z]*secret|[a-z]*passw(?:or)?d"
     r"|passphrase|credentials?|pass|pat)(?:$|[_.-])"
 )
 _PATH = re.compile(

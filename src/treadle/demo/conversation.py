@@ -12,7 +12,7 @@ from .toolset import READ, WRITE, assignment
 
 STATIC = "You write small Python functions."
 TASK = "Make the tests pass."
-TEMPERATURE = 0.7
+TEMPERATURE = 0.8
 MAX_OUTPUT_TOKENS = 64
 MAX_ROUNDS = 8
 

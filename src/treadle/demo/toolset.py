@@ -26,6 +26,8 @@ class KitTools(Toolset):
     It keeps nothing in memory: two files in the workspace say how the work stands.
     """
 
+    changes_with_the_world = True  # so a definition is known by this class, not by today's schemas
+
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
 

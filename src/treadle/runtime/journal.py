@@ -260,8 +260,15 @@ class JournalOf(Generic[S]):
         return True
 
     def flush_soon(self) -> None:
-        """Queues what is buffered and returns."""
-        self._submit(self._settled)
+        """Queues what is buffered and returns. From another thread, it is queued as soon as the event loop gets to it."""
+        if threading.get_ident() != self._thread:
+            self._loop.call_soon_threadsafe(self._submit_quietly)
+        else:
+            self._submit(self._settled)
+
+    def _submit_quietly(self) -> None:
+        if self.failure is None:  # the owner hears of a failure at its next flush
+            self._submit(self._settled)
 
     def _settled(self, error: TreadleError | None) -> None:
         self.failure = self.failure or error

@@ -7,7 +7,7 @@ def is_adult(age):
 
 
 def full_name(first, last):
-    """First and last name with a space between."""
+    """Joins first and last with a space."""
     raise NotImplementedError
 
 
@@ -17,7 +17,7 @@ def average(numbers):
 
 
 def is_palindrome(text):
-    """True if text reads the same backwards."""
+    """True if text is a palindrome."""
     raise NotImplementedError
 
 
@@ -31,11 +31,11 @@ def evens(numbers):
     raise NotImplementedError
 
 
-def remove_spaces(text):
-    """Text without spaces."""
+def without_spaces(text):
+    """Replaces every space with nothing."""
     raise NotImplementedError
 
 
 def unique(items):
-    """Sorted list of the distinct items."""
+    """Sorted list of the unique items."""
     raise NotImplementedError

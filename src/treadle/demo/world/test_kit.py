@@ -33,9 +33,9 @@ class KitTest(unittest.TestCase):
         self.assertEqual(kit.evens([1, 2, 3, 4]), [2, 4])
         self.assertEqual(kit.evens([1, 3]), [])
 
-    def test_remove_spaces(self):
-        self.assertEqual(kit.remove_spaces("a b c"), "abc")
-        self.assertEqual(kit.remove_spaces(" to be  or "), "tobeor")
+    def test_without_spaces(self):
+        self.assertEqual(kit.without_spaces("a b c"), "abc")
+        self.assertEqual(kit.without_spaces(" to be  or "), "tobeor")
 
     def test_unique(self):
         self.assertEqual(kit.unique([9, 1, 9, 5, 1]), [1, 5, 9])

@@ -1,0 +1,164 @@
+"""What a person sees of a running loop: the live view at a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import io
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from treadle.app.views import progress_view
+from treadle.core import events as ev
+from treadle.core.codec import encode
+from treadle.core.messages import ModelResponded, Prompted, ToolCall, ToolResult, ToolsFinished
+from treadle.core.settings import Limits, LoopSettings, Policy
+from treadle.core.usage import Usage
+from treadle.kernel.loop import advance
+from treadle.kernel.states import LoopState
+from treadle.ports.observer import Observer, Progress
+from treadle.telemetry.live import LiveView, render
+from treadle.telemetry.progress import PlainView
+
+SETTINGS = LoopSettings(
+    loop_id="run",
+    role_key="run.act",
+    act_policy=Policy(max_turns=8),
+    limits=Limits(max_cost_usd=Decimal("2.00"), max_duration_us=600_000_000),
+)
+READ = ToolCall(id="c0", name="read_file", args={"path": "src/parser.py"})
+TEST = ToolCall(id="c1", name="run_command", args={"command": "pytest -q tests/test_parser.py"}, kind="mutating")
+
+
+class Story:
+    """A loop that is told to observers, event by event."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self.observers, self.state = observers, LoopState()
+        self.emit(
+            ev.LoopStarted(
+                settings=SETTINGS, step_exec_id="3f9k2cabcdef", input_json='""', task="Fix \x1b[31mthe\nparser", fingerprint={}, at_us=0
+            )
+        )  # fmt: skip
+        self.emit(ev.BaselineTaken(tree="a" * 40))
+        self.emit(Prompted(parent=None, text="Fix the parser"))
+
+    def emit(self, event: Any) -> None:
+        self.state = advance(self.state, event)
+        self.tell(encode(event)[0], event, self.state.seq)
+
+    def tell(self, kind: str, data: Any, seq: int = 0) -> None:
+        for observer in self.observers:
+            observer.notify(Progress("3f9k2cabcdef", seq, kind, data, self.state, 0))
+
+    def turn(self, *calls: ToolCall, text: str = "") -> None:
+        call = f"r{self.state.round}.act.t{self.state.agent.turn}.0"
+        self.emit(ev.ModelIntended(call=call, reserve=Usage(requests=1), request="d", model="openai:gpt"))
+        if text:
+            self.tell("text.delta", text)
+        usage = Usage(requests=1, input_tokens=900, output_tokens=90, cost_usd=Decimal("0.81"))
+        parent = self.state.agent.leaf or 0
+        self.emit(
+            ModelResponded(
+                parent=parent, call=call, text="", calls=calls, usage=usage, finish="tool_call", us=61_000_000
+            )
+        )
+
+    def result(self, call: ToolCall, status: Any = "ok") -> None:
+        self.emit(
+            ToolsFinished(
+                parent=self.state.agent.leaf or 0, results=(ToolResult(id=call.id, content="", status=status),), us=0
+            )
+        )
+
+
+def live(width: int) -> LiveView:
+    view = LiveView(
+        Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None, record=True, highlight=False)
+    )
+    view.board.now = lambda: 100.0
+    return view
+
+
+def drawn(view: LiveView) -> list[str]:
+    with view.console.capture() as capture:
+        view.console.print(render(view.board))
+    return [line.rstrip() for line in capture.get().splitlines()]
+
+
+@pytest.mark.req("AG-18")
+@pytest.mark.parametrize("width", [60, 100])
+def test_the_live_view_shows_where_it_is_what_is_under_way_and_how_much_is_used(width: int) -> None:
+    view = live(width)
+    story = Story(view)
+    story.turn(READ)
+    story.result(READ, "error")
+    story.turn(TEST)
+    story.emit(ev.ToolIntended(call="r1.act.t1.c0"))
+    story.tell("tool.started", {"key": "k", "name": TEST.name, "args": TEST.args})
+    view.board.now = lambda: 112.0
+    lines = drawn(view)
+    assert max(map(len, lines)) <= width
+    assert lines[0] == "3f9k2cabcdef · round 1 · act · turn 3 · executing" or lines[0].endswith("error recovery")
+    assert any("✗ read_file src/parser.py" in line for line in lines)
+    assert any(line.endswith("run_command pytest -q tests/test_parser.py  12 s") for line in lines)
+    bars = {line.split()[0]: line for line in lines[-4:]}
+    assert bars["rounds"].endswith("1 of 10")
+    assert bars["turns"].endswith("2 of 8")
+    assert bars["cost"].endswith("$1.62 of $2.00")
+    assert bars["time"].endswith("2 min 14 s of 10 min"), "what is under way counts"
+
+
+@pytest.mark.req("AG-18")
+def test_the_last_streamed_line_is_shown_while_the_model_speaks_and_cannot_steer_the_terminal() -> None:
+    view = live(80)
+    story = Story(view)
+    story.emit(ev.ModelIntended(call="r1.act.t0.0", reserve=Usage(requests=1), request="d", model="openai:gpt"))
+    story.tell("text.delta", "first line\nI see: \x1b]0;owned\x07the last token")
+    lines = drawn(view)
+    assert any("openai:gpt" in line for line in lines)
+    assert any(line.strip() == "I see: ]0;ownedthe last token" for line in lines)
+    assert not any("first line" in line for line in lines)
+
+
+@pytest.mark.req("AG-18")
+def test_elsewhere_each_noteworthy_event_is_one_plain_line() -> None:
+    stream = io.StringIO()
+    story = Story(PlainView(stream))
+    story.turn(READ, text="…")
+    story.result(READ)
+    story.emit(
+        ev.ActFailed(reason="max turns", output_json="null", scope_receipt_json="null", changed=("a.py", "b.py"))
+    )
+    story.emit(ev.CallbackStarted(key="r1.evaluate.1"))
+    story.emit(ev.Judged(accept=False, feedback="two tests fail\nsee above", us=5))
+    story.emit(ev.BaselineTaken(tree=""))
+    assert stream.getvalue().splitlines() == [
+        "3f9k2cabcdef: Fix [31mthe parser",
+        "round 1 of 10",
+        "  act ended: max turns; 2 files changed: a.py, b.py",
+        "  rejected: two tests fail see above",
+        "round 2 of 10",
+    ]
+
+
+class Gone(io.StringIO):
+    """A terminal that was closed."""
+
+    def write(self, text: str) -> int:
+        raise OSError(5, "Input/output error")
+
+
+@pytest.mark.req("AG-18")
+def test_a_reader_that_went_away_does_not_stop_the_loop() -> None:
+    view = LiveView(Console(file=Gone(), force_terminal=True, width=80))
+    Story(PlainView(Gone()), view)
+    view.show()
+    view.close()
+
+
+def test_quiet_shows_nothing() -> None:
+    stream = io.StringIO()
+    Story(progress_view(stream, quiet=True))
+    assert stream.getvalue() == ""
