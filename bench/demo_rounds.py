@@ -1,7 +1,7 @@
 """How surely and how fast the demo's model gets the kit accepted, and how a chooser does that only guesses.
 
     demo_rounds.py model 10        ten runs of the model
-    demo_rounds.py random 50       fifty of a chooser that takes any of 600 expressions of the model's
+    demo_rounds.py random 50       fifty of a chooser that takes any of 300 expressions of the model's
     demo_rounds.py --make-pool     has the model write those expressions anew
 
 The demo's own tools, check and conversation in a plain loop. A line of JSON a run, then the sums.
@@ -10,11 +10,11 @@ The demo's own tools, check and conversation in a plain loop. A line of JSON a r
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
 import re
-import shutil
 import statistics
 import sys
 import tempfile
@@ -31,8 +31,9 @@ from treadle.core.messages import Message, ModelResponded, Prompted, ToolCall, T
 from treadle.core.usage import ZERO_USD, Usage
 from treadle.demo import conversation
 from treadle.demo.check import KitCheck
-from treadle.demo.kit_file import functions
-from treadle.demo.toolset import KitTools
+from treadle.demo.kit_file import Function, objection
+from treadle.demo.state import load
+from treadle.demo.toolset import READ, KitTools
 from treadle.demo.workspace import lay_out
 from treadle.kernel import texts
 from treadle.kernel.view import View
@@ -42,7 +43,7 @@ from treadle.ports.model import Model, ModelRequest, RawCall, Reply
 from treadle.ports.toolset import ToolContext
 
 POOL = Path(__file__).parent / "demo_pool.txt"
-POOL_SIZE = 600
+POOL_SIZE = 300
 MAX_TURNS = 60
 
 
@@ -158,11 +159,9 @@ class Run:
         return False
 
     async def act(self, prompt: str) -> None:
-        view = View()
         messages = [*conversation.examples(), Prompted(parent=None, text=prompt)]
         for turn in range(MAX_TURNS):
-            view.reset((i, message, b"") for i, message in enumerate(messages))
-            reply = await self.model.request(self._request(view))
+            reply = await self.ask(messages)
             self.calls, self.usage = self.calls + 1, self.usage + reply.usage
             if not reply.calls:
                 messages.append(Prompted(parent=None, text=texts.no_call(1, 3, "act")))
@@ -171,14 +170,13 @@ class Run:
             call = ToolCall(id=raw.id, name=raw.name, args=raw.args)
             if call.name == "finish":
                 return
-            context = ToolContext(key=f"{len(self.left)}.{turn}", started=lambda *_: None, output=None)
-            output = await self.tools.run(call, context)
-            self.refused += output.content.startswith("Refused")
-            result = ToolResult(id=call.id, content=output.content)
-            messages += [_responded(call, reply), ToolsFinished(parent=0, results=(result,), us=0)]
+            output = await self.do(call, f"{len(self.left)}.{turn}", messages)
+            self.refused += output.startswith("Refused")
 
-    def _request(self, view: View) -> ModelRequest:
-        return ModelRequest(
+    async def ask(self, messages: list[Message]) -> Reply:
+        view = View()
+        view.reset((i, message, b"") for i, message in enumerate(messages))
+        request = ModelRequest(
             static=conversation.STATIC,
             dynamic="",
             view=view,
@@ -188,12 +186,15 @@ class Run:
             key="",
             settings={"temperature": conversation.TEMPERATURE},
         )
+        return await self.model.request(request)
 
-
-def _responded(call: ToolCall, reply: Reply) -> ModelResponded:
-    return ModelResponded(
-        parent=0, call="", text=reply.text, calls=(call,), usage=reply.usage, finish=reply.finish, us=0
-    )
+    async def do(self, call: ToolCall, key: str, messages: list[Message]) -> str:
+        """Runs the call and adds it, with its result, to the messages."""
+        output = await self.tools.run(call, ToolContext(key=key, started=lambda *_: None, output=None))
+        said = ModelResponded(parent=0, call="", text="", calls=(call,), usage=Usage(), finish="", us=0)
+        result = ToolResult(id=call.id, content=output.content)
+        messages += [said, ToolsFinished(parent=0, results=(result,), us=0)]
+        return output.content
 
 
 async def measure(kind: str, seeds: range, rounds: int) -> list[dict[str, Any]]:
@@ -219,22 +220,26 @@ async def measure(kind: str, seeds: range, rounds: int) -> list[dict[str, Any]]:
 
 
 async def make_pool() -> None:
-    """What the model writes for any function of the kit, as often as it does, with exchangeable arguments."""
+    """What the model writes first for any function of the kit, as often as it does, with exchangeable arguments."""
     pool: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
-        workspace = Path(folder) / "kit"
+        lay_out(Path(folder))
         async with local_server() as url:
-            model = Endpoint(url, 1)
-            while len(pool) < POOL_SIZE:
-                shutil.rmtree(workspace, ignore_errors=True)
-                lay_out(workspace)
-                await Run(model, workspace, 1).act(conversation.TASK)
-                for function in functions((workspace / "kit.py").read_text()).values():
-                    names = function.parameters.split(", ")
-                    expression = re.sub(rf"\b{names[-1]}\b", "$last", function.expression)
-                    pool += [re.sub(rf"\b{names[0]}\b", "$first", expression)] if expression else []
-            await model.close()
-    POOL.write_text("".join(f"{line}\n" for line in pool[:POOL_SIZE]))
+            run = Run(Endpoint(url, 1), Path(folder), 1)
+            for name, function in itertools.cycle(load(Path(folder)).kit.items()):
+                messages = [*conversation.examples(), Prompted(parent=None, text=conversation.TASK)]
+                await run.do(ToolCall(id="read", name=READ, args={"name": name}), name, messages)
+                written = [call.args["code"].removeprefix(function.head) for call in (await run.ask(messages)).calls]
+                pool += [_exchangeable(function, e.strip()) for e in written if not objection(function, e.strip())]
+                if len(pool) >= POOL_SIZE:
+                    break
+            await run.model.close()
+    POOL.write_text("".join(f"{line}\n" for line in pool))
+
+
+def _exchangeable(function: Function, expression: str) -> str:
+    names = function.parameters.split(", ")
+    return re.sub(rf"\b{names[0]}\b", "$first", re.sub(rf"\b{names[-1]}\b", "$last", expression))
 
 
 def report(rows: list[dict[str, Any]]) -> None:

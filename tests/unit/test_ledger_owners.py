@@ -57,13 +57,13 @@ def test_owners_that_come_and_go_and_sweep_never_take_a_living_one_for_dead(stor
 
     def come_and_go():
         asker = Owners(store)
-        for _ in range(60):
+        for _ in range(40):
             owners = Owners(store)
             token = owners.hold()
             wrong.extend(token for _ in range(3) if not asker.alive(token))
             owners.release()
 
-    threads = [threading.Thread(target=come_and_go) for _ in range(6)]
+    threads = [threading.Thread(target=come_and_go) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

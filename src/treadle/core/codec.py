@@ -11,18 +11,21 @@ from .errors import LedgerDamaged, LedgerTooNew
 from .events import KINDS, Event
 from .usage import Usage
 from .values import Value
+from .workflow_events import USAGE_FIELDS, WORKFLOW_KINDS
 
 VERSION = 1
-_KIND_OF = {struct: kind for kind, struct in KINDS.items()}
+_ALL = KINDS | WORKFLOW_KINDS
+_KIND_OF = {struct: kind for kind, struct in _ALL.items()}
 _encode = msgspec.json.Encoder(decimal_format="string").encode
 _DECODERS: dict[tuple[str, int], Callable[[bytes | str], Any]] = {
-    (kind, VERSION): msgspec.json.Decoder(struct).decode for kind, struct in KINDS.items()
+    (kind, VERSION): msgspec.json.Decoder(struct).decode for kind, struct in _ALL.items()
 }
-_WITH_USAGE = {
-    "model.responded": "usage",
-    "model.intended": "reserve",
-    "usage.reported": "usage",
-    "charge.intended": "reserve",
+_WITH_USAGE: dict[str, tuple[str, ...]] = {
+    "model.responded": ("usage",),
+    "model.intended": ("reserve",),
+    "usage.reported": ("usage",),
+    "charge.intended": ("reserve",),
+    **USAGE_FIELDS,
 }
 
 
@@ -40,6 +43,6 @@ def decode(kind: str, version: int, body: bytes | str) -> Event:
         event = cast("Event", decoder(body))
     except msgspec.DecodeError as error:
         raise LedgerDamaged(f"Record of kind {kind!r} cannot be read: {error}") from error
-    if (name := _WITH_USAGE.get(kind)) is not None:
+    for name in _WITH_USAGE.get(kind, ()):
         cast("Usage", getattr(event, name)).checked()  # Decimal lets "NaN" and "-1" through
     return event

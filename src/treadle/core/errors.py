@@ -8,6 +8,7 @@ TreadleError
 │   ├── OwnerAlive                another process is running it
 │   ├── DefinitionChanged         the code is not the code that started it
 │   ├── InputMismatch             stored input does not fit today's input type
+│   ├── WorkflowMismatch          an execution of another workflow, or of none
 │   └── AnswerRefused             stale, foreign, empty or second answer
 ├── InvalidStateTransition        an event that the state does not allow
 ├── FrameError                    a frame that cannot be trusted; nothing of it is used
@@ -21,6 +22,8 @@ TreadleError
 ├── ToolError                     a tool call that failed, with its class
 ├── ScopeError                    the workspace's past cannot be read or put back
 ├── CheckTimeout                  a check took too long
+├── TaskError                     a task of a workflow
+│   └── LoopExhausted  ChildFailed  UnknownDependency
 └── ReportError                   a report from user code
     └── InvalidUsage  InvalidReceipt  OutsideRound  InvalidVerdict  InvalidOutput
 """
@@ -78,6 +81,10 @@ class DefinitionChanged(InputError):
 
 class InputMismatch(InputError):
     """The stored input does not fit the input type of today's definition."""
+
+
+class WorkflowMismatch(InputError):
+    """This execution belongs to another workflow, or to none."""
 
 
 class AnswerRefused(InputError):
@@ -208,6 +215,30 @@ class ScopeError(TreadleError):
 
 class CheckTimeout(TreadleError):
     """The check took too long."""
+
+
+class TaskError(TreadleError):
+    """A task of a workflow could not do its work."""
+
+
+class LoopExhausted(TaskError):
+    """All rounds of a loop were rejected (TC-15)."""
+
+    def __init__(self, key: str, max_rounds: int, feedback: str) -> None:
+        self.key, self.max_rounds, self.feedback = key, max_rounds, feedback
+        super().__init__(f"{key}: all {max_rounds} rounds were rejected; last feedback: {feedback[:500]}")
+
+
+class ChildFailed(TaskError):
+    """An execution that was run inside a task did not end well. `status` and `code` say how."""
+
+    def __init__(self, child: str, status: str, code: str, evidence: str) -> None:
+        self.child, self.status, self.code, self.evidence = child, status, code, evidence
+        super().__init__(f"{child}: {status}, {code}: {evidence}")
+
+
+class UnknownDependency(TaskError):
+    """A task may only read what it declares in `after` (TC-13)."""
 
 
 class ReportError(TreadleError):

@@ -92,6 +92,12 @@ class WorkflowInterrupted(Value, frozen=True, kw_only=True):
     us: int = 0
 
 
+class ConditionAsked(Value, frozen=True, kw_only=True):
+    """A condition is about to be asked whether its task runs."""
+
+    task: str
+
+
 class ConditionDecided(Value, frozen=True, kw_only=True):
     """Whether a conditional task runs."""
 
@@ -315,6 +321,7 @@ class WorkflowStopped(Value, frozen=True, kw_only=True):
 WORKFLOW_KINDS: dict[str, type[Value]] = {
     "workflow.started": WorkflowStarted,
     "workflow.interrupted": WorkflowInterrupted,
+    "condition.asked": ConditionAsked,
     "condition.decided": ConditionDecided,
     "phase.started": PhaseStarted,
     "phase.stopped": PhaseStopped,

@@ -48,7 +48,10 @@ class Owners:
         path = self.folder / self.token
         while True:
             try:
-                self.folder.mkdir(exist_ok=True)
+                with contextlib.suppress(
+                    FileExistsError
+                ):  # `exist_ok` would look again, and the folder may be gone then
+                    self.folder.mkdir()
                 lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             except FileNotFoundError:  # another owner, leaving, removed the empty folder in between
                 if self.folder.parent.is_dir():

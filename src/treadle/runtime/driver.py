@@ -107,6 +107,9 @@ class Driver:
         journal = self.journal
         if isinstance(action, act.CallModel | act.RunTools | act.RunActor | act.RunCheck):
             await journal.flush()  # a barrier: what is paid or changed next has its intent on disk (LG-04)
+        elif isinstance(action, act.IntendModel):  # says what will be asked, and waits for nothing
+            journal.emit(await self.effects.perform(action, self.host))
+            return
         left = remaining_us(journal.state)
         start = self.clock.monotonic_us()
         event: ev.Event | None = None
