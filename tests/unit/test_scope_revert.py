@@ -111,6 +111,16 @@ async def test_a_file_that_was_ignored_is_left_alone_though_the_rules_were_chang
     assert (await scope.receipt(base)).paths == ()
 
 
+async def test_after_a_revert_what_is_ignored_again_is_no_part_of_a_tree(repo):
+    write(repo, {".gitignore": ".env\n", ".env": "SECRET=1"})
+    scope = scope_of(repo)
+    base = await taken(scope)
+    write(repo, {".gitignore": "# nothing\n"})
+    assert await taken(scope) != base
+    await scope.revert(base)
+    assert await taken(scope) == base
+
+
 async def test_nothing_is_written_through_a_link_that_has_taken_the_place_of_a_folder(repo):
     outside = repo.parent / "outside"
     write(repo, {"d/x": "1"})

@@ -199,6 +199,8 @@ async def test_a_file_of_the_baseline_stays_in_sight_when_it_becomes_ignored(rep
     write(repo, {".gitignore": "notes\n", "notes": "2"})
     assert (await scope.receipt(base)).paths == (".gitignore", "notes")
     assert (await scope_of(repo).receipt(base)).paths == (".gitignore", "notes")
+    elsewhere = GitScope(repo, state_dir=repo.parent / "another machine")
+    assert (await elsewhere.receipt(base)).paths == (".gitignore", "notes")
 
 
 async def test_excluded_paths_are_never_looked_at(repo):
@@ -340,6 +342,26 @@ async def test_where_there_is_no_work_tree_the_reason_is_given(tmp_path, where):
     tree, reason = await scope_of(tmp_path / where).baseline("x1", 1)
     assert tree == ""
     assert "not there" in reason if where == "nowhere" else "git folder" in reason
+
+
+async def test_where_the_private_folder_cannot_be_made_the_reason_is_given(repo):
+    write(repo.parent, {"state": "a file"})
+    tree, reason = await scope_of(repo).baseline("x1", 1)
+    assert tree == ""
+    assert "Not a directory" in reason
+
+
+async def test_where_an_index_cannot_be_written_the_reason_is_given(repo):
+    scope = scope_of(repo)
+    base = await taken(scope)
+    (index,) = (repo.parent / "state").glob("*/*/index")
+    index.unlink()
+    index.mkdir()
+    tree, reason = await scope.baseline("x1", 2)
+    assert tree == ""
+    assert "Is a directory" in reason
+    with pytest.raises(ScopeError, match="Is a directory"):
+        await scope.receipt(base)
 
 
 @pytest.mark.req("AG-28")

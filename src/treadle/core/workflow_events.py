@@ -1,4 +1,4 @@
-"""Everything that can happen to an execution of a workflow. As with loops, events carry deltas and folding them is the only way state changes.
+"""Everything that can happen to an execution of a workflow. Events carry deltas; folding them is the only way state changes.
 
 Their kinds are their own, so that a record says of itself which machine folds it.
 """

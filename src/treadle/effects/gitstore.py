@@ -181,11 +181,12 @@ async def find_store(git: Git, root: str, state_dir: Path) -> GitStore:
         identity = f"{repository.common_dir}\0{repository.top}\0{repository.object_format}"
         name = sha256(os.fsencode(identity)).hexdigest()[:16]
         store = GitStore(root, repository.top, base / name, repository)
-        rules += await _ignore_rules(git, repository)
     try:
+        if repository is not None:
+            rules += await _ignore_rules(git, repository)
         await to_thread.run_sync(_make_ready, store, rules)
     except OSError as error:
-        raise ScopeError(f"{store.private} cannot be written: {error.strerror}") from error
+        raise ScopeError(f"{error.filename}: {error.strerror}") from error
     return store
 
 

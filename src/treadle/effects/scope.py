@@ -100,13 +100,13 @@ class GitScope(Scope):
         changes = [
             change for change in _changes(await self._compare(store, base, head)) if _REPOSITORY not in change.modes
         ]
+        store.index.unlink(missing_ok=True)  # it may know files that will be ignored again
         async with self._staged(store, base, changes) as stage:
             rules = [change for change in changes if self._decides_what_is_ignored(change)]
             done = await self._put_back(stage, rules)
             rest = [change for change in changes if change not in rules]
             ignored = await self._ignored(store, [change.path for change in rest if change.status == _ADDED])
             done |= await self._put_back(stage, [change for change in rest if change.path not in ignored])
-        store.index.unlink(missing_ok=True)  # it may know files that are ignored again
         if failed := {path: reason for path, reason in done.items() if reason}:
             listed = "; ".join(f"{_shown(path)}: {reason}" for path, reason in sorted(failed.items()))
             raise ScopeError(f"not everything could be put back: {listed}")
@@ -167,6 +167,8 @@ class GitScope(Scope):
                 return tree
             except GitFailed as error:
                 failure = error
+            except OSError as error:
+                raise ScopeError(f"{error.filename}: {error.strerror}") from error
             finally:
                 _drop(index)
         raise failure or ScopeError
@@ -227,17 +229,8 @@ class GitScope(Scope):
             await self._run_theirs(store.repository, "update-ref", ref, commit)
 
     async def _compare(self, store: GitStore, base: str, head: str) -> bytes:
-        arguments = (
-            *_DIFF_TREE,
-            "-z",
-            "--raw",
-            "--no-renames",
-            "--no-abbrev",
-            f"--relative={store.prefix}",
-            base,
-            head,
-        )
-        return (await self._run(store, *arguments)).out
+        how = ("-z", "--raw", "--no-renames", "--no-abbrev", f"--relative={store.prefix}")
+        return (await self._run(store, *_DIFF_TREE, *how, base, head)).out
 
     @asynccontextmanager
     async def _staged(self, store: GitStore, base: str, changes: list[_Change]) -> AsyncGenerator[Path]:
@@ -251,6 +244,8 @@ class GitScope(Scope):
             stdin = b"".join(os.fsencode(path) + b"\0" for path in wanted)
             await self._run(store, "checkout-index", "-z", "--stdin", variables=own, stdin=stdin, cwd=str(stage))
             yield stage / store.prefix
+        except OSError as error:
+            raise ScopeError(f"{error.filename}: {error.strerror}") from error
         finally:
             _drop(index)
             with anyio.CancelScope(shield=True):

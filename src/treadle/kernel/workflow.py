@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import msgspec
+
 from treadle.core import workflow_events as ev
 from treadle.core.endings import RETRY, Code, ending
 from treadle.core.values import Value
@@ -126,7 +128,8 @@ def _gate_decided(key: str, task: TaskState) -> Value:
     answer = task.answers[0]
     if answer.decision == "reject":
         return ev.TaskFailed(task=key, code="rejected", message=f"rejected by {answer.actor}: {answer.text}")
-    return ev.TaskFinished(task=key)
+    decided = {"decision": answer.decision, "actor": answer.actor, "text": answer.text, "at_us": answer.at_us}
+    return ev.TaskFinished(task=key, json=msgspec.json.encode(decided).decode())
 
 
 def _after_failure(state: WorkflowState, key: str, task: TaskState) -> Value:
@@ -154,14 +157,14 @@ def _start(state: WorkflowState) -> Value | None:
     if settings.conditional and not task.decided:
         return ev.ConditionAsked(task=key)
     if settings.kind in ("approval", "pause"):
-        return _open_gate(state, key, task, settings)
+        return _open_gate(key, task, settings)
     attempt = task.attempt + (1 if task.phase != "check" or task.replay else 0)
     if stop := _limit(state, attempt=attempt != task.attempt):
         return None if state.running else stop
     return ev.PhaseStarted(task=key, round=task.round, phase=task.phase, attempt=attempt)
 
 
-def _open_gate(state: WorkflowState, key: str, task: TaskState, settings: ev.TaskSettings) -> Value:
+def _open_gate(key: str, task: TaskState, settings: ev.TaskSettings) -> Value:
     if settings.for_us is not None:
         return BeginPause(task=key, for_us=settings.for_us)
     kind = "approval" if settings.kind == "approval" else "pause"

@@ -1,4 +1,4 @@
-"""The folded state of a workflow: its size goes with the number of tasks. Outputs, candidates and saved states are known by the record they stand in.
+"""The folded state of a workflow. Its size goes with the number of tasks: outputs, candidates and saved states are known by their record.
 
 A task is in exactly one of `waiting`, `active`, `done`, `failed` and `skipped`. An active one is known besides by what comes next of it:
 `ready` (wants a slot), `running` (has one), `attention` (a decision is due), `timers` (until a moment) or `asking` (until an answer).
@@ -63,7 +63,7 @@ class TaskState(Value, frozen=True, kw_only=True):
     answers: tuple[TaskAnswered, ...] = ()  # to the questions of the last suspension
     asked: int = 0  # suspensions so far: makes the ids of questions unique
     charges: tuple[OpenCharge, ...] = ()
-    children: dict[str, Child] = {}
+    children: dict[str, Child] = msgspec.field(default_factory=dict[str, Child])
     quota_at: int | None = None  # seq of the quota pause that the next attempt resumes
     quota_attempt: int = 0  # ... and which attempt that is
 
@@ -91,10 +91,10 @@ class WorkflowState(Value, frozen=True, kw_only=True):
     seq: int = 0
     epoch: int = 0
     settings: WorkflowSettings = WorkflowSettings(name="", version="", tasks=())
-    index: dict[str, int] = {}  # key -> place in settings.tasks
-    dependents: dict[str, tuple[str, ...]] = {}
+    index: dict[str, int] = msgspec.field(default_factory=dict[str, int])  # key -> place in settings.tasks
+    dependents: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict[str, tuple[str, ...]])
     input_json: str = "null"
-    fingerprint: dict[str, str] = {}
+    fingerprint: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     definition: str = ""
     started_us: int = 0
     status: Status = "running"  # as recorded: see `standing`
@@ -102,16 +102,16 @@ class WorkflowState(Value, frozen=True, kw_only=True):
     outcome: str = ""
     evidence: str = ""
     advice: str = ""
-    waiting: dict[str, int] = {}  # task -> dependencies that are not done
+    waiting: dict[str, int] = msgspec.field(default_factory=dict[str, int])  # task -> dependencies that are not done
     ready: tuple[str, ...] = ()
     running: tuple[str, ...] = ()
     attention: tuple[str, ...] = ()
-    timers: dict[str, int] = {}  # task -> wall time
+    timers: dict[str, int] = msgspec.field(default_factory=dict[str, int])  # task -> wall time
     asking: tuple[str, ...] = ()
-    active: dict[str, TaskState] = {}
-    done: dict[str, Done] = {}
-    failed: dict[str, TaskState] = {}
-    skipped: dict[str, str] = {}  # task -> the dependency that it is for
+    active: dict[str, TaskState] = msgspec.field(default_factory=dict[str, TaskState])
+    done: dict[str, Done] = msgspec.field(default_factory=dict[str, Done])
+    failed: dict[str, TaskState] = msgspec.field(default_factory=dict[str, TaskState])
+    skipped: dict[str, str] = msgspec.field(default_factory=dict[str, str])  # task -> the dependency that it is for
     doomed: tuple[tuple[str, str], ...] = ()  # to be skipped, and for which dependency
     quota: QuotaPaused | None = None
     total: Totals = Totals()

@@ -1,0 +1,75 @@
+"""Writes the parts of docs/ that are made from the code, or says with --check which are out of date."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from treadle.core.endings import ENDINGS
+from treadle.kernel.states import AGENT_TRANSITIONS
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+
+
+def endings() -> str:
+    """The table of endings."""
+    lines = [
+        "# Endings and exit codes",
+        "",
+        "Every execution ends or rests in one of these rows; command line and library read the same table (`treadle.core.endings`).",
+        "A *success* is accepted work; a *nonfailure* says nothing against the work (a budget that ran out).",
+        "",
+        "| What happened | Status | Code | Exit | Success | Nonfailure | Goes on by |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in ENDINGS:
+        exit_code = "130, 143, 129" if row.code == "interrupted" else "–" if row.exit is None else str(row.exit)
+        goes_on = ", ".join(row.goes_on_by) or "–"
+        lines.append(
+            f"| {row.banner} | {row.status} | {row.code} | {exit_code} | {_word(row.success)} | {_word(row.nonfailure)} | {goes_on} |"
+        )
+    return "\n".join([*lines, "", "Exit code 2 is wrong usage or configuration: nothing was started.", ""])
+
+
+def _word(value: bool | None) -> str:
+    return "–" if value is None else "yes" if value else "no"
+
+
+def states(text: str) -> str:
+    """The page about the loop with today's table of the agent's states."""
+    rows = ["| From | To |", "| --- | --- |", *(f"| {a} | {_targets(b)} |" for a, b in AGENT_TRANSITIONS.items())]
+    marks = "<!-- table: AGENT_TRANSITIONS -->\n", "\n<!-- end -->"
+    return re.sub(re.escape(marks[0]) + ".*?" + re.escape(marks[1]), marks[0] + "\n".join(rows) + marks[1], text, flags=re.DOTALL)
+
+
+def _targets(names: frozenset[str]) -> str:
+    return ", ".join(name for name in AGENT_TRANSITIONS if name in names)
+
+
+def pages() -> dict[Path, str]:
+    """Each page that is made, with what should stand in it."""
+    loop = DOCS / "explanation" / "loop.md"
+    return {DOCS / "reference" / "endings.md": endings(), loop: states(loop.read_text(encoding="utf-8"))}
+
+
+def main() -> int:
+    """0 where all is up to date, or has been written."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    old = [path for path, text in pages().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    for path in old:
+        if args.check:
+            print(f"{path.relative_to(ROOT)} is out of date: run tools/docs.py")
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(pages()[path], encoding="utf-8")
+            print(f"wrote {path.relative_to(ROOT)}")
+    return 1 if args.check and old else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
