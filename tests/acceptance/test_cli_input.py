@@ -13,6 +13,7 @@ import pytest
 
 from support.commandline import CommandLine, Ran, finish
 
+ROOT = Path(__file__).resolve().parents[2]
 ACT = ("--agent-command", "true")
 CHECKED = ("--check", "true")
 
@@ -67,7 +68,7 @@ CASES: dict[str, tuple[Callable[[CommandLine], None], tuple[str, ...], str]] = {
     "workspace missing": (nothing, run(*ACT, *CHECKED, "--workspace", "no/such/folder"), "does not exist"),
     "check not found": (nothing, run(*ACT, "--check", "no-such-check --now"), "no-such-check"),
     "broken store": (broken_store, run(*ACT, *CHECKED), "treadle.db"),
-    "newer store": (newer_store, run(*ACT, *CHECKED), "newer"),
+    "newer store": (newer_store, run(*ACT, *CHECKED), "Update Treadle"),
     "cost": (nothing, run(*ACT, *CHECKED, "--max-cost", "abc"), "--max-cost 2.50"),
     "cost below 0": (nothing, run(*ACT, *CHECKED, "--max-cost", "-1"), "above 0"),
     "time": (nothing, run(*ACT, *CHECKED, "--max-time", "soon"), "--max-time 10m"),
@@ -193,3 +194,10 @@ def test_doctor_tells_what_is_wrong_with_a_store_and_names_keys_only(tmp_path: P
     assert "fail" in ill.out
     assert "treadle.db" in ill.out
     assert "Nothing can be reached" in ill.out.replace("\n", " ")
+
+
+def test_the_reference_page_says_what_the_commands_say() -> None:
+    import runpy
+
+    made = runpy.run_path(str(ROOT / "tools" / "cli_reference.py"))
+    assert made["PAGE"].read_text() == made["page"](), "run python tools/cli_reference.py"

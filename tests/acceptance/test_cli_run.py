@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,14 +35,14 @@ class Finished(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     cli = CommandLine(tmp_path_factory.mktemp("finished")).git()
     with ScriptedEndpoint(SCRIPT, price=parse_price("1,2")) as endpoint:
         ran = cli(
             "run", "Write the answer", "--check", "grep -q 42 answer.txt", "--model", "openai:scripted",
             "--base-url", endpoint.url, "--price", "1,2", "--max-cost", "3", "--json",
         )  # fmt: skip
-        yield Finished(cli, endpoint, ran, len(endpoint.requests))
+    return Finished(cli, endpoint, ran, len(endpoint.requests))  # the endpoint is gone: whoever needs it now fails
 
 
 @pytest.mark.req("SV-01", "SV-02", "SV-03", "AG-18")
@@ -223,3 +222,16 @@ def test_a_question_waits_with_3_and_takes_one_of_its_choices_once(tmp_path: Pat
         assert cli("resume", "last", "-q").code == 0
         said = json.dumps(endpoint.requests[-1]["messages"])
         assert "red" in said.split("ask_person")[-1]
+
+
+@pytest.mark.req("TC-24", "SV-07")
+def test_a_quota_that_comes_back_is_waited_for_and_told(tmp_path: Path) -> None:
+    cli = CommandLine(tmp_path)
+    told = tmp_path / "told"
+    with ScriptedEndpoint([Fault(status=429, headers={"retry-after": "1"}), *SCRIPT[3:]]) as endpoint:
+        flags = ("--check", "grep -q 42 answer.txt", "--model", "openai:scripted", "--base-url", endpoint.url)
+        ran = cli(
+            "run", "Write the answer", *flags, "--notify", f'echo "$TREADLE_STATUS $TREADLE_CODE" >> {told}', "--json"
+        )
+    assert (ran.code, ran.document["code"]) == (0, "accepted")
+    assert told.read_text().splitlines() == ["paused quota", "done accepted"]

@@ -72,8 +72,7 @@ TOO_LONG = [
     "Input length (265330) exceeds model's maximum context length (262144).",
     "Please reduce the length of the messages or completion.",
     "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
-    "Trying to keep the first 9000 tokens when context the overflows. However, the model is loaded with context length of "
-    "only 4096 tokens; the number of tokens to keep from the initial prompt is greater than the context length",
+    "the number of tokens to keep from the initial prompt is greater than the context length",
     "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
     "Range of input length should be [1, 129024]",
     "Prompt too long: 5152 tokens exceeds max_seq_len 2048 (leave room for output tokens)",

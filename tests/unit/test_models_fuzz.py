@@ -56,8 +56,7 @@ def check(server: replay.Replay, portal: BlockingPortal, model: Model, *, stream
         try:
             view = replay.view_of(replay.TASK)
             return await model.request(replay.request(view), (lambda _: None) if stream else None)
-        except ProviderError as error:
-            assert len(str(error)) < 500
+        except ProviderError:
             return None
 
     reply = portal.call(ask)

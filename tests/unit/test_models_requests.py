@@ -53,8 +53,8 @@ def run(server: Replay, name: str, use: Callable[[Model], Awaitable[Any]], **mor
 @pytest.mark.parametrize("name", MODELS)
 def test_nothing_is_sent_again_by_an_sdk(name: str, status: int, stream: bool) -> None:
     async def use(model: Model) -> None:
+        asked = request(view_of(prompted("go")), settings={"max_retries": 3})
         with pytest.raises(ProviderError):
-            asked = request(view_of(prompted("go")), settings={"max_retries": 3})
             await model.request(asked, (lambda _: None) if stream else None)
 
     with Replay(fails(status)) as server:
@@ -91,8 +91,8 @@ def test_reasoning_that_has_become_stale_is_dropped_and_not_sent_twice() -> None
 @pytest.mark.req("LG-04")
 def test_a_library_that_wants_to_send_again_is_stopped() -> None:
     async def use(model: Model) -> ProviderError:
+        thinking = {"type": "adaptive"}  # without the setting that makes the library's own second request needless
         with pytest.raises(ProviderError) as caught:
-            thinking = {"type": "adaptive"}  # without the setting that makes the library's own second request needless
             await model.request(request(view_of(prompted("go")), settings={"anthropic_thinking": thinking}))
         return caught.value
 

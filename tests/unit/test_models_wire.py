@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from decimal import Decimal
 from typing import Any
 
@@ -31,10 +32,8 @@ async def ask(recorded: dict[str, Any], server: replay.Replay, deltas: list[str]
 def test_one_request_is_sent_whatever_is_answered(name: str) -> None:
     recorded = replay.case(name)
     with replay.Replay(replay.answer(recorded["response"])) as server:
-        try:
+        with nullcontext() if "reply" in recorded else pytest.raises(ProviderError):
             anyio.run(ask, recorded, server, [])
-        except ProviderError as error:
-            assert "error" in recorded, error
         assert len(server.received) == 1
         assert server.received[0].headers["idempotency-key"] == "execution:1.act.3.1"
 

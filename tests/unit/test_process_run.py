@@ -39,12 +39,12 @@ def gone(pid: int) -> bool:
 
 
 def pids_in(folder: Path) -> list[int]:
-    return [int(file.read_text()) for file in folder.glob("*.pid")]
+    return [int(text) for file in folder.glob("*.pid") if (text := file.read_text().strip())]
 
 
 async def appear(folder: Path, count: int) -> None:
     with anyio.fail_after(60):
-        while len([file for file in folder.glob("*.pid") if file.read_text().strip()]) < count:
+        while len(pids_in(folder)) < count:  # noqa: ASYNC110 - another process tells
             await anyio.sleep(0.01)
 
 
@@ -96,6 +96,12 @@ def test_input_that_is_not_wanted_does_not_hold_the_command_up(tmp_path):
 
 def test_undecodable_output_is_replaced(tmp_path):
     assert run(r"printf 'a\377b'", tmp_path).output == "a\ufffdb"
+
+
+def test_a_relative_folder_is_the_callers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "below").mkdir()
+    assert run("pwd", Path("below")).output == f"{tmp_path}/below\n"
 
 
 def test_a_missing_program_is_named(tmp_path):
@@ -170,7 +176,7 @@ def test_head_and_tail_are_the_ends_of_what_came(chunks, limit):
     if len(whole) <= limit:
         assert (text, left_out) == (whole.decode(errors="replace"), 0)
         return
-    head, _, tail = text.partition(f"\n[... {left_out:,} bytes left out ...]\n")
+    head, _, _ = text.partition(f"\n[... {left_out:,} bytes left out ...]\n")
     assert whole.decode(errors="replace").startswith(head.rstrip("\ufffd"))
     assert len(whole) - limit <= left_out <= len(whole) - limit + 6  # a character is not torn in two
     assert len(text) <= limit + 40

@@ -24,8 +24,9 @@ from treadle.tools.process import run_process
 def started(pgid, birth):
     if {fork} and os.fork() == 0:
         print(os.getpid(), file=open("fork.pid", "w"), flush=True)
-        while True:
-            os.read(0, 1)
+        while os.read(0, 1):
+            pass
+        os._exit(0)
     print(pgid, birth, flush=True)
 
 async def main():
@@ -127,7 +128,7 @@ def test_what_outlived_both_engine_and_supervisor_is_killed_by_its_record(tmp_pa
 
 def test_a_group_is_killed_while_its_leader_is_the_recorded_process(tmp_path):
     """Without the tag, as when a command clears its environment."""
-    with engine(tmp_path) as (process, pgid, birth):
+    with engine(tmp_path) as (_, pgid, birth):
         boot, start, _ = birth.split(":")
         assert kill_recorded(pgid, f"{boot}:{start}:{'0' * 16}") is True
         assert not alive(pgid)

@@ -11,7 +11,7 @@ import asyncio
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -23,8 +23,6 @@ from treadle.core.errors import (
     DanglingMessage,
     DigestMismatch,
     InvalidField,
-    InvalidStateTransition,
-    LedgerDamaged,
     LedgerTooNew,
     MalformedFrame,
     TreadleError,
@@ -116,7 +114,7 @@ def read_export(data: bytes) -> Carried:
             state = advance(state, decode(record.kind, record.version, record.body))
         except LedgerTooNew as error:
             raise UnsupportedVersion(str(error), path=path) from error
-        except (LedgerDamaged, InvalidStateTransition, TypeError) as error:
+        except (TreadleError, RecursionError) as error:
             raise InvalidField(str(error), path=path) from error
         if state.seq != record.seq:
             raise BrokenInvariant(f"number {record.seq} does not follow {state.seq - 1}", path=path)
@@ -131,7 +129,7 @@ def read_export(data: bytes) -> Carried:
     return Carried(whole.execution_id, frame, state, records, _blobs(whole, records))
 
 
-def message_finder(records: Iterable[Record]):  # noqa: ANN201 - a closure, and its type says nothing more
+def message_finder(records: Iterable[Record]) -> Callable[[str], bool]:
     """Says of a message id whether it is there."""
     known = {str(record.seq) for record in records if record.kind in ev.MESSAGE_KINDS}
 

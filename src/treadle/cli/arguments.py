@@ -6,7 +6,7 @@ import argparse
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 from treadle.core.errors import ConfigurationError
 
@@ -15,6 +15,13 @@ from .values import whole
 __all__ = ["Namespace", "Parser"]
 
 Run = Callable[[Namespace], int]
+
+
+class Row(NamedTuple):
+    """One argument, as typed and in words."""
+
+    name: str
+    help: str
 
 
 class Parser(argparse.ArgumentParser):
@@ -27,16 +34,25 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,  # an abbreviation would mean something else once there is a new flag
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        self._optionals.title = "options"
+        self.rows: list[Row] = []  # what the reference page says
         self.set_defaults(run=run)
 
     def error(self, message: str) -> NoReturn:
         """Like every other mistake in what was typed."""
         raise ConfigurationError(f"{message}. See {self.prog} --help.")
 
-    def option(self, *flags: str, metavar: str, help: str, **more: object) -> Self:  # noqa: A002 - argparse's word
+    def add_argument(self, *names: str, **more: Any) -> argparse.Action:
+        """As argparse does; noted for the reference page, unless it is hidden."""
+        action = super().add_argument(*names, **more)
+        if action.help and action.help != argparse.SUPPRESS and "--help" not in names and hasattr(self, "rows"):
+            metavar = str(action.metavar or "")
+            shown = ", ".join(f"{name} {metavar}".rstrip() for name in action.option_strings) or metavar
+            self.rows.append(Row(shown, action.help))
+        return action
+
+    def option(self, *flags: str, metavar: str, help: str, **more: Any) -> Self:  # noqa: A002 - argparse's word
         """An option with a value."""
-        self.add_argument(*flags, metavar=metavar, help=help, **more)  # pyright: ignore[reportArgumentType]
+        self.add_argument(*flags, metavar=metavar, help=help, **more)
         return self
 
     def flag(self, *flags: str, help: str) -> Self:  # noqa: A002 - argparse's word

@@ -26,8 +26,10 @@ class Terminal:
         self._stdin, self._stream, self._actor = stdin, stream, actor
         self._buffer = b""
 
-    async def ask(self, pending: Suspended) -> Answer:
+    async def ask(self, pending: Suspended | None) -> Answer:
         """The person's answer. Later: none for now."""
+        if pending is None:
+            raise Later
         self._stream.write(f"\n{plain(pending.prompt)}\n")
         if pending.kind == "question":
             return self._answer(pending, "answer", await self._one_of(pending.choices))

@@ -90,19 +90,15 @@ async def _until_it_rests(session: Session, stopping: Stopping, person: Terminal
     await session.run()
     while person is not None and not stopping.name and session.state.status == "waiting-input":
         view.hide()
-        try:
-            await _ask(session, stopping, person)
-        except Later:
+        if not await _ask(session, stopping, person):
             return
         view.show()
         await session.run()
 
 
-async def _ask(session: Session, stopping: Stopping, person: Terminal) -> None:
-    """Until the person has answered here, or somebody has elsewhere, or a signal asks for a stop."""
-    pending, stop = session.state.pending, stopping.stop
-    if pending is None:
-        return
+async def _ask(session: Session, stopping: Stopping, person: Terminal) -> bool:
+    """Whether to go on: the person has answered here, or somebody has elsewhere. Not so after "later" or a signal."""
+    stop, later = stopping.stop, False
     async with anyio.create_task_group() as group:
 
         async def look() -> None:
@@ -113,12 +109,15 @@ async def _ask(session: Session, stopping: Stopping, person: Terminal) -> None:
         stopping.stop = group.cancel_scope.cancel
         group.start_soon(look)
         try:
-            await session.steer(await person.ask(pending))
+            await session.steer(await person.ask(session.state.pending))
         except AnswerRefused as refusal:
             warn(str(refusal))
+        except Later:
+            later = True
         finally:
             stopping.stop = stop
         group.cancel_scope.cancel()
+    return not later and not stopping.name
 
 
 async def conclude(

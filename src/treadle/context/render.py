@@ -26,7 +26,7 @@ Level = Literal["tree", "skeleton", "full"]
 CHANGED_FILES = 1.5  # that a task is expected to change
 CHANGED_DEFINITIONS = 2.5
 NARROW = 60  # characters of a definition's line
-BASE = 1e-6  # worth of any path at all
+PATHS = 0.4  # of the budget is for paths first
 HEAD_FILES = 10  # leading files that keep their place although nothing stands below them
 
 
@@ -131,33 +131,32 @@ def _render(candidates: Sequence[Candidate], modality: Modality, plan: LoadingPl
 
 
 def _fill(chosen: list[_Chosen], plan: LoadingPlan, room: int, spent: int) -> int:
-    """Takes paths and definitions, the most worth for its weight first, until nothing more fits."""
-    files = _shares([one.candidate.ranked.score for one in chosen], CHANGED_FILES)
-    scores = [line.score for one in chosen for line in one.lines]
-    shares = iter(_shares(scores, CHANGED_DEFINITIONS))
+    """Takes leading paths, then definitions by their worth for their weight, then whatever paths still fit."""
+    spent = _fill_paths(chosen, int(room * PATHS), spent)
+    shares = iter(_shares([line.score for one in chosen for line in one.lines], CHANGED_DEFINITIONS))
     heap: list[tuple[float, int, int]] = []
-    worth: list[list[float]] = []
     for place, one in enumerate(chosen):
-        worth.append([plan.definitions * next(shares) for _ in one.lines])
-        cost = weight(one.path) + 1
-        heap.append((-(files[place] + BASE) / cost, place, -1))
+        cost = 0 if one.listed else weight(one.path) + 1
         for number, line in enumerate(one.lines):
-            extra = weight(line.written()) + 1
-            best = max(worth[place][number] / extra, (worth[place][number] + files[place]) / (extra + cost))
-            heap.append((-best, place, number))
+            heap.append((-next(shares) / (weight(line.written()) + 1 + cost), place, number))
     heapq.heapify(heap)
     while heap:
         _, place, number = heapq.heappop(heap)
         one = chosen[place]
-        cost = 0 if one.listed else weight(one.path) + 1
-        if number >= 0:
-            cost += weight(one.lines[number].written()) + 1
-        if (number < 0 and one.listed) or spent + cost > room:
-            continue
-        spent += cost
-        one.listed = True
-        if number >= 0:
+        cost = weight(one.lines[number].written()) + 1 + (0 if one.listed else weight(one.path) + 1)
+        if spent + cost <= room:
+            spent += cost
+            one.listed = True
             one.shown.add(number)
+    return _fill_paths(chosen, room, spent)
+
+
+def _fill_paths(chosen: list[_Chosen], room: int, spent: int) -> int:
+    for one in chosen:
+        cost = weight(one.path) + 1
+        if not one.listed and spent + cost <= room:
+            one.listed = True
+            spent += cost
     return spent
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from decimal import Decimal
 from typing import Literal
 
@@ -52,28 +53,29 @@ def missing(state: WorkflowState, usage: Usage) -> str:
     return ""
 
 
-def admission(state: WorkflowState, task: str, reserve: Usage) -> Literal["yes", "wait", "no"]:
-    """Whether a charge may be announced now. "wait": what others hold in reserve leaves too little room for it.
+def admission(state: WorkflowState, reserve: Usage) -> Literal["yes", "wait", "no"]:
+    """Whether a charge may be announced now. "wait": what is held in reserve leaves too little room for it.
 
-    Where nothing else is in reserve, one charge may pass the limit with its worst case, as one model call of a loop may.
+    Where nothing is in reserve, one charge may pass the limit with its worst case, as one model call of a loop may.
     """
     budget = state.settings.budget
     spent = state.total.usage + state.total.in_doubt
     if over(budget, spent):
         return "no"
-    if _exceeds(budget, spent + state.reserved + reserve) and others_hold(state, task):
-        return "wait"
-    return "yes"
+    if state.reserved == NO_USAGE or not _exceeds(budget, spent + state.reserved + reserve):
+        return "yes"
+    return "wait"
 
 
-def others_hold(state: WorkflowState, task: str) -> tuple[str, ...]:
-    """Other running tasks that hold something in reserve."""
-    return tuple(
-        key
-        for key in state.running
-        if key != task
-        and (state.active[key].charges or any(c.reserve != NO_USAGE for c in state.active[key].children.values()))
-    )
+def may_settle(state: WorkflowState, task: str, waiting: Container[str]) -> bool:
+    """Whether something that is reserved can still be settled while this task waits for it, and so do the `waiting` ones."""
+    for key in state.running:
+        running = state.active[key]
+        if any(child.reserve != NO_USAGE for child in running.children.values()):
+            return True
+        if running.charges and key != task and key not in waiting:
+            return True
+    return False
 
 
 def _exceeds(budget: BudgetSettings, usage: Usage) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from .chat import post_plainly
+
 if TYPE_CHECKING:
     import httpx2
     from pydantic_ai.models import Model as LibraryModel
@@ -46,6 +48,7 @@ def openai_wire(to: Connection, *, provider_class: str, model_class: str, profil
         max_retries=0,
     )
     sdk.organization, sdk.project = to.organization, to.project  # nobody else is told what the environment says
+    post_plainly(sdk)
     profile = {"openai_chat_streaming_requires_finish_reason": True, **profile}
     if to.own_url or not provider_class:
         # Servers of every kind: one system message, and the field for the output limit that the oldest of them knows,

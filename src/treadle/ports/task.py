@@ -120,11 +120,15 @@ class Interaction(ABC):
     @abstractmethod
     async def suspend(self, question: str, state: Any = None, *, choices: tuple[str, ...] = ()) -> NoReturn:
         """Asks. Does not return: raises Suspend, and the phase replays with `answer` and `state` set. InvalidOutput."""
+        raise NotImplementedError
 
 
 class Observation(NamedTuple):
-    """One thing that happened. `kind`: start, resume, task, attempt, retry, loop, usage, checkpoint, gate, decision, question,
-    answer, quota, budget, finish, or a kind of the caller's own."""
+    """One thing that happened.
+
+    `kind`: start, resume, task, attempt, retry, loop, usage, checkpoint, gate, decision, question, answer, quota, budget, finish,
+    or a kind of the caller's own.
+    """
 
     execution_id: str
     task: str  # empty: of the whole workflow
@@ -144,6 +148,10 @@ class ObservationHub(ABC):
     @abstractmethod
     def observe(self, kind: str, data: dict[str, Any] | None = None) -> None:
         """Returns at once. May be called from any thread."""
+
+    @abstractmethod
+    def publish(self, observation: Observation) -> None:
+        """Hands it to every sink, as it is."""
 
     @abstractmethod
     def scoped(self, *, execution_id: str = "", task: str = "", attempt: int = 0) -> ObservationHub:
@@ -227,8 +235,10 @@ class Nest(ABC):
 
     @abstractmethod
     def check(self, what: Any, *, capped: bool) -> Decimal | None:
-        """What it can cost at most by its own limit, None where it has none. DefinitionError where it cannot be run;
-        with `capped`, where the price of a model of it is unknown."""
+        """What it can cost at most by its own limit, None where it has none.
+
+        DefinitionError where it cannot be run; with `capped`, where the price of a model of it is unknown.
+        """
 
     @abstractmethod
     async def run(

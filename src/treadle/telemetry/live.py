@@ -170,7 +170,8 @@ def _clipped(text: str, style: str = "") -> RenderableType:
 def _head(board: Board, state: LoopState) -> RenderableType:
     words = [f"round {state.round}", state.phase]
     if (state.settings.act if state.phase == "act" else state.settings.evaluate) == "agent":
-        words += [f"turn {state.total.turns + 1}", state.agent.state.replace("_", " ")]
+        at_work = state.agent.state not in ("completed", "failed")
+        words += [f"turn {state.total.turns + at_work}", state.agent.state.replace("_", " ")]
     if state.status != "running":
         words.append(f"{state.status}, {state.code}")
     return _clipped(f"{board.execution_id} · {' · '.join(words)}", "bold")

@@ -1,0 +1,101 @@
+"""The document of a workflow: the keys of SV-03 where they have a meaning, and its tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from treadle.core.endings import exit_code
+from treadle.core.workflow_events import Question
+from treadle.kernel.workflow_budget import standing
+from treadle.kernel.workflow_states import WorkflowState
+
+from .document import iso, to_json
+
+
+def document(execution_id: str, state: WorkflowState, *, signal: str = "") -> dict[str, Any]:
+    """`pending` is the first open question, `questions` are all."""
+    status, code = standing(state)
+    total = state.total
+    asked = questions(state) if status == "waiting-input" else []
+    quota = state.quota if code == "quota" else None
+    return {
+        "execution_id": execution_id,
+        "kind": "workflow",
+        "name": state.settings.name,
+        "version": state.settings.version,
+        "status": status,
+        "code": code,
+        "pending": _quota(quota.message, quota.reset_at_us) if quota else asked[0] if asked else None,
+        "questions": asked,
+        "rounds": sum(done.rounds for done in state.done.values()),
+        "attempts": total.attempts,
+        "turns_taken": total.usage.requests,
+        "act_turns_taken": total.usage.requests,
+        "cost_usd": total.usage.cost_usd,
+        "in_doubt_usd": total.in_doubt.cost_usd,
+        "usage": {
+            "input_tokens": total.usage.input_tokens,
+            "output_tokens": total.usage.output_tokens,
+            "cache_read_tokens": total.usage.cache_read_tokens,
+            "cache_write_tokens": total.usage.cache_write_tokens,
+            "requests": total.usage.requests,
+            "in_doubt_requests": total.in_doubt.requests,
+        },
+        "output": None,
+        "outcome": {"kind": state.outcome, "evidence": state.evidence, "advice": state.advice}
+        if state.outcome
+        else None,
+        "started_at": iso(state.started_us),
+        "elapsed_ms": total.us // 1000,
+        "act_elapsed_ms": total.us // 1000,
+        "task": state.settings.name,
+        "workspace": "",
+        "exit_code": exit_code(status, code, signal=signal),
+    }
+
+
+def with_tasks(found: dict[str, Any], state: WorkflowState) -> dict[str, Any]:
+    """The document with the status of each task: too long for a listing."""
+    return {**found, "tasks": {task.key: task_document(state, task.key) for task in state.settings.tasks}}
+
+
+def task_document(state: WorkflowState, key: str) -> dict[str, Any]:
+    """How a task stands."""
+    settings = state.task(key)
+    about: dict[str, Any] = {"kind": settings.kind, "after": list(settings.after)}
+    if (done := state.done.get(key)) is not None:
+        return {**about, "status": "done", "attempts": done.attempt, "rounds": done.rounds}
+    if (failed := state.failed.get(key)) is not None:
+        status = "rejected" if failed.code == "rejected" else "failed"
+        return {**about, "status": status, "code": failed.code, "message": failed.message, "attempts": failed.attempt}
+    if (active := state.active.get(key)) is not None:
+        step = {"asking": "waiting-input", "ready": "ready", "back-off": "retrying"}.get(active.step, "running")
+        return {**about, "status": step, "round": active.round, "phase": active.phase, "attempts": active.attempt}
+    if key in state.skipped:
+        return {**about, "status": "skipped", "because": state.skipped[key]}
+    return {**about, "status": "waiting"}
+
+
+def questions(state: WorkflowState) -> list[dict[str, Any]]:
+    """What is asked, oldest first."""
+    return [{**_question(question), "task": key} for key in state.asking for question in state.active[key].questions]
+
+
+def _question(question: Question) -> dict[str, Any]:
+    return {
+        "request_id": question.id,
+        "kind": question.kind,
+        "prompt": question.prompt,
+        "choices": list(question.choices),
+        "actors": list(question.actors),
+        "until_us": None,
+    }
+
+
+def _quota(message: str, until_us: int | None) -> dict[str, Any]:
+    return {"request_id": "quota", "kind": "quota", "prompt": message, "choices": [], "until_us": until_us}
+
+
+def summary_bytes(execution_id: str, state: WorkflowState) -> bytes:
+    """The document as stored beside an execution, for listings."""
+    return to_json(document(execution_id, state))

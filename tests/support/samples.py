@@ -1,0 +1,83 @@
+"""One event of each kind, with every field set: what the golden file of a version holds."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from support.machine import settings
+
+from treadle.core import events as ev
+from treadle.core.messages import ModelResponded, Prompted, ToolCall, ToolResult, ToolsFinished
+from treadle.core.usage import Usage
+from treadle.core.values import Value
+
+USAGE = Usage(
+    input_tokens=1,
+    output_tokens=2,
+    cache_read_tokens=3,
+    cache_write_tokens=4,
+    requests=5,
+    cost_usd=Decimal("0.000001"),
+)
+
+EVENTS: tuple[Value, ...] = (
+    ev.LoopStarted(
+        settings=settings(),
+        step_exec_id="s",
+        input_json='"t"',
+        task="t",
+        fingerprint={"check": "1"},
+        at_us=1,
+        workspace="/w",
+        definition="m:a",
+    ),
+    ev.Interrupted(epoch=2, reason="taken-over", us=3),
+    ev.BaselineTaken(tree="t", note="n"),
+    Prompted(parent=None, text="t", origin="task"),
+    ev.ModelIntended(call="c", reserve=USAGE, request="d", model="p:m"),
+    ModelResponded(
+        parent=1,
+        call="c",
+        text="t",
+        calls=(
+            ToolCall(id="i", name="n", args={"a": [1]}, kind="mutating"),
+            ToolCall(id="j", name="n", args="{", kind="invalid", problem="p"),
+        ),
+        usage=USAGE,
+        finish="tool_call",
+        us=5,
+        extra="{}",
+    ),
+    ev.ModelFailed(call="c", kind="quota", message="m", us=1, maybe_charged=True, retry_at_us=9),
+    ev.ToolIntended(call="c", probes=(ev.Probe(path="p", before="", after="x"),)),
+    ev.ToolProbed(call="c", found="done"),
+    ToolsFinished(
+        parent=2,
+        results=(ToolResult(id="i", content="c", status="ok", changed=("p",), blob="b"),),
+        us=4,
+    ),
+    ev.ProcessStarted(call="c", pgid=7, birth="b"),
+    ev.ActFinished(output_json='"o"', scope_receipt_json="null", changed=("p",), us=1),
+    ev.ActFailed(reason="r", output_json="null", scope_receipt_json="null", changed=(), us=1),
+    ev.CallbackStarted(key="k"),
+    ev.CallbackRaised(key="k", message="m", us=1, timeout=True),
+    ev.ChargeIntended(receipt="r", reserve=USAGE),
+    ev.UsageReported(usage=USAGE, receipt="r"),
+    ev.Judged(accept=False, feedback="f", us=1, evidence="e"),
+    ev.Suspended(id="i", kind="question", prompt="p", choices=("a", "b"), until_us=4),
+    ev.Answered(id="i", decision="answer", text="t", actor="a", at_us=1),
+    ev.WaitEnded(at_us=1),
+    ev.Extended(
+        actor="a",
+        max_rounds=1,
+        max_turns=2,
+        max_cost_usd=Decimal("1.5"),
+        max_duration_us=3,
+        max_tokens=4,
+        priced=True,
+    ),
+    ev.Reopened(actor="a", reason="r"),
+    ev.Adopted(actor="a", settings=settings(), fingerprint={}, definition="d"),
+    ev.WorkspaceChanged(paths=("p",)),
+    ev.Stopped(status="stopped", code="limit", kind="k", evidence="e", advice="a"),
+)
