@@ -200,7 +200,9 @@ def test_a_detached_run_outlives_its_terminal_and_whoever_started_it(tmp_path: P
     cli = CommandLine(tmp_path)
     command = "echo started > started; while test ! -e release; do sleep 0.05; done"
     master, slave = pty.openpty()
-    process = cli.start("run", *acting(command, "--check", "true", "--detach"), stderr=slave, start_new_session=True)
+    cli.write("anyio.py", "raise SystemExit('a module of the workspace was taken for a library')")
+    flags = ("--check", "true", "--detach")
+    process = cli.start("run", *acting(command, *flags), stderr=slave, preexec_fn=lambda: own(slave))
     os.close(slave)
     out, _ = process.communicate(timeout=PATIENCE_S)
     execution_id = out.strip()
@@ -253,6 +255,7 @@ def test_a_command_and_an_address_are_told_of_each_rest_and_change_no_outcome(tm
 def test_revert_puts_a_round_back_once_somebody_is_sure(tmp_path: Path) -> None:
     cli = CommandLine(tmp_path).git()
     cli.write("kept", "as it was\n")
+    cli.environ["TREADLE_STORE"] = f"sqlite:///{cli.workspace}/store.db"  # inside: revert must leave it alone
     ran = cli("run", *acting("echo x >> made; echo changed > kept", "--check", "test $(wc -l < made) -ge 2", "-q"))
     assert ran.code == 0
     unsure = cli("revert", "last")
@@ -263,6 +266,7 @@ def test_revert_puts_a_round_back_once_somebody_is_sure(tmp_path: Path) -> None:
     assert cli("revert", "last", "--yes").code == 0
     assert (cli.workspace / "kept").read_text() == "as it was\n"
     assert not (cli.workspace / "made").exists()
+    assert cli("show", "last", "--json").document["code"] == "accepted"
 
 
 @pytest.mark.req("FR-27", "FR-23")
@@ -291,3 +295,44 @@ def test_a_frame_is_read_checked_and_carried_to_another_machine_where_the_loop_g
     )  # fmt: skip
     assert (there.workspace / "result").read_text() == "done\n"
     assert "+done" in there("diff", "last").out
+
+
+LOOPS = """
+import treadle
+
+loop = treadle.Loop(name="kept", act=treadle.Command(command="echo x >> made"), evaluate=treadle.Person(), workspace=".")
+"""
+STARTS = """
+import anyio
+import loops
+from treadle.app.runtime import Runtime
+from treadle.app.stores import open_store
+from treadle.ports.clock import NO_CRASH_POINTS
+from treadle.settings import load_settings
+
+async def main():
+    settings = load_settings()
+    ledger = await open_store(settings.store_url, NO_CRASH_POINTS)
+    session = await Runtime(ledger, settings).start(loops.loop, "Do it", definition="loops:loop")
+    await session.run()
+    await session.close()
+    await ledger.close()
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.req("SV-01")
+def test_a_loop_defined_in_python_is_found_again_by_its_module_and_attribute(tmp_path: Path) -> None:
+    cli = CommandLine(tmp_path)
+    cli.write("loops.py", LOOPS)
+    starts = cli.write("starts.py", STARTS)
+    subprocess.run([sys.executable, starts], cwd=cli.workspace, env=cli.environ, check=True)
+    assert cli("reject", "last", "--reason", "again").code == 0
+    assert cli("resume", "last", "-q").code == 3
+    assert (cli.workspace / "made").read_text() == "x\nx\n"
+    (cli.workspace / "loops.py").unlink()
+    cli("approve", "last")
+    lost = cli("resume", "last")
+    assert lost.code == 2
+    assert "loops:loop cannot be imported" in lost.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +21,7 @@ from treadle.kernel.states import LoopState
 from treadle.ports.observer import Observer, Progress
 from treadle.telemetry.live import LiveView, render
 from treadle.telemetry.progress import PlainView
+from treadle.telemetry.sinks import JsonLines, Recording
 
 SETTINGS = LoopSettings(
     loop_id="run",
@@ -162,3 +164,21 @@ def test_quiet_shows_nothing() -> None:
     stream = io.StringIO()
     Story(progress_view(stream, quiet=True))
     assert stream.getvalue() == ""
+
+
+@pytest.mark.req("AG-18")
+def test_any_number_of_sinks_are_told_the_same() -> None:
+    stream, recording, quiet = io.StringIO(), Recording(), progress_view(io.StringIO(), quiet=True)
+    story = Story(JsonLines(stream), recording, quiet)
+    story.turn(READ, text="not a record")
+    told = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [one["kind"] for one in told] == [
+        "loop.started",
+        "baseline.taken",
+        "prompted",
+        "model.intended",
+        "model.responded",
+    ]
+    assert [one["seq"] for one in told] == [1, 2, 3, 4, 5]
+    assert told[-1]["data"]["usage"][-1] == 0.81
+    assert [one.kind for one in recording.progress if one.seq == 0] == ["text.delta"]

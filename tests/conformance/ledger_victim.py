@@ -76,6 +76,10 @@ async def fill(folder: Path) -> None:
         await commit(ledger, Batch(own, [record(head + 1)]))
     except LedgerGap:
         say("refused after the hole")
+    try:
+        await open_sqlite(folder / "second.db")
+    except LedgerFull as error:
+        say(error)
     ballast.unlink()
     again = await ledger.acquire("run-1", owner="victim")
     assert (again.epoch, again.head) == (2, head), again

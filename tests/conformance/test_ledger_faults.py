@@ -60,7 +60,9 @@ async def test_a_full_disk_is_named_and_work_goes_on_when_there_is_room(tmp_path
         on_a_disk_of_its_own, tmp_path, 'mount -t tmpfs -o size=1m tmpfs "$DIR"', "fill", tmp_path
     )
     assert lines[0].startswith(f"{tmp_path}/store.db: no space is left. Free some, then resume.")
-    assert lines[1:] == ["refused after the hole", "went on"]
+    assert lines[1] == "refused after the hole"
+    assert lines[2].startswith(f"{tmp_path}/second.db: no space is left. Free some, then resume.")
+    assert lines[3:] == ["went on"]
 
 
 @pytest.mark.req("LG-08")
@@ -158,12 +160,20 @@ async def test_a_transaction_that_fails_is_tried_again_batch_by_batch(path):
 
 @pytest.mark.req("LG-08")
 async def test_a_lock_of_another_process_is_waited_for_no_longer_than_it_was_said(path):
-    ledger = await open_sqlite(path, busy_timeout_s=0.05)
-    own, second = await started(ledger), await started(ledger, "run-2")
+    gate = Gate()
+    ledger = await open_sqlite(path, points=gate, busy_timeout_s=0.05)
+    first, *others = [await started(ledger, f"run-{number}") for number in range(1, 7)]
     with closing(sqlite3.connect(path, isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
-        outcomes = await asyncio.gather(*(submit(ledger, Batch(each, [record(1)])) for each in (own, second)))
-        assert [type(error) for error in outcomes] == [LedgerLocked] * 2
+        gate.close("ledger.before-commit")
+        gate.seen.clear()
+        waiting = [submit(ledger, Batch(first, [record(1)]))]
+        await asyncio.to_thread(gate.arrived.wait, 60)
+        waiting += [submit(ledger, Batch(own, [record(1)])) for own in others]
+        gate.open()
+        outcomes = await asyncio.gather(*waiting)
+        assert [type(error) for error in outcomes] == [LedgerLocked] * 6
+        assert gate.seen == ["ledger.before-commit"] * 2, "a group waits for the lock once"
         assert str(path) in str(outcomes[0])
         with pytest.raises(LedgerLocked):
             await ledger.acquire("run-1", owner="tester")

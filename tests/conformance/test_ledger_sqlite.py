@@ -236,7 +236,8 @@ async def test_a_done_that_raises_does_not_keep_the_others_from_hearing(path):
     ledger.submit(Batch(own, [record(1)]), bad)
     waiting = [submit(ledger, Batch(own, [record(seq)])) for seq in (2, 3)]
     gate.open()
-    assert await asyncio.gather(*waiting) == [None, None]
+    async with asyncio.timeout(60):
+        assert await asyncio.gather(*waiting) == [None, None]
     assert [str(error) for error in reported] == ["of the caller"]
     await ledger.close()
 

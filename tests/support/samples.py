@@ -5,7 +5,6 @@ from __future__ import annotations
 from decimal import Decimal
 
 from support.machine import settings
-
 from treadle.core import events as ev
 from treadle.core.messages import ModelResponded, Prompted, ToolCall, ToolResult, ToolsFinished
 from treadle.core.usage import Usage

@@ -43,7 +43,11 @@ async def test_it_may_say_itself_that_it_failed():
     assert await FunctionActor(lambda context, feedback: said).act(NotedContext("act")) == said
 
 
-@pytest.mark.parametrize("output", [object(), {1, 2}, float("nan"), b"bytes", "\ud800", {(1,): 2}], ids=repr)
+@pytest.mark.parametrize(
+    "output",
+    [object(), {1, 2}, float("nan"), b"bytes", "\ud800", {(1,): 2}],
+    ids=["object", "set", "nan", "bytes", "surrogate", "tuple key"],
+)
 async def test_what_is_no_json_value_is_a_typed_error(output):
     with pytest.raises(InvalidOutput, match="JSON"):
         await FunctionActor(lambda context, feedback: output).act(NotedContext("act"))

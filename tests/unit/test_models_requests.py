@@ -54,7 +54,7 @@ def run(server: Replay, name: str, use: Callable[[Model], Awaitable[Any]], **mor
 def test_nothing_is_sent_again_by_an_sdk(name: str, status: int, stream: bool) -> None:
     async def use(model: Model) -> None:
         asked = request(view_of(prompted("go")), settings={"max_retries": 3})
-        with pytest.raises(ProviderError):
+        with pytest.raises(ProviderError, match=f"answered {status}"):  # and not: was kept from sending again
             await model.request(asked, (lambda _: None) if stream else None)
 
     with Replay(fails(status)) as server:

@@ -64,10 +64,11 @@ def test_what_is_wrong_is_typed_and_has_its_path(args, expected):
 
 @pytest.mark.req("AG-15")
 def test_an_unknown_tool_is_told_with_the_close_names():
-    (problem,) = problems_of(RawCall("1", "raed_file", {}), TOOLS)
-    assert problem.kind == "unknown-tool"
-    assert "read_file" in problem.message
-    assert "write_file" not in problem.message
+    (close,) = problems_of(RawCall("1", "raed_file", {}), TOOLS)
+    assert close.kind == "unknown-tool"
+    assert "Did you mean read_file" in close.message
+    (far,) = problems_of(RawCall("1", "zzz", {}), TOOLS)
+    assert "There are: read_file, write_file" in far.message
 
 
 @pytest.mark.req("AG-15")

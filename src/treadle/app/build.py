@@ -47,14 +47,17 @@ class Built:
     unpriced: str  # a model whose price is unknown
 
 
-def build(loop: Loop, settings: Settings, clock: Clock) -> Built:
-    """Everything is checked here, before anything starts: ConfigurationError and DefinitionError say what and where."""
+def build(loop: Loop, settings: Settings, clock: Clock, *, store: str = "") -> Built:
+    """Everything is checked here, before anything starts: ConfigurationError and DefinitionError say what and where.
+
+    `store` is the address of the store: a file of it in the workspace is neither undone nor written by the agent.
+    """
     workspace = _workspace(loop)
     redact = Redactor(secrets_of(settings.environ)).redact
     scope: Scope | None = None
     if workspace is not None:
-        scope = GitScope(workspace, state_dir=settings.state_dir / "trees")
-    act = _act(loop, workspace, settings, clock, redact)
+        scope = GitScope(workspace, state_dir=settings.state_dir / "trees", exclude=_store_files(store))
+    act = _act(loop, workspace, settings, clock, redact, _store_files(store))
     evaluate = _evaluate(loop, workspace, settings, clock, redact)
     agents = tuple(part for part in (act, evaluate) if isinstance(part, AgentParts))
     without_price = unpriced(agents)
@@ -89,13 +92,25 @@ def _workspace(loop: Loop) -> Path | None:
 # ---- actors
 
 
+def _store_files(store: str) -> tuple[Path, ...]:
+    if not store.startswith("sqlite:///"):
+        return ()
+    file = Path(store.removeprefix("sqlite:///")).resolve()
+    return tuple(file.with_name(file.name + end) for end in ("", "-wal", "-shm", ".owners"))
+
+
 def _act(
-    loop: Loop, workspace: Path | None, settings: Settings, clock: Clock, redact: Callable[[str], str]
+    loop: Loop,
+    workspace: Path | None,
+    settings: Settings,
+    clock: Clock,
+    redact: Callable[[str], str],
+    ours: tuple[Path, ...],
 ) -> AgentParts | Actor:
     act = loop.act
     match act:
         case Agent():
-            toolset = _act_toolset(loop, act, workspace, settings)
+            toolset = _act_toolset(loop, act, workspace, settings, ours)
             return _agent(act, "act", toolset, tuple(loop.protect), settings, clock)
         case Command():
             if workspace is None:
@@ -161,7 +176,9 @@ def _model(agent: Agent, settings: Settings, clock: Clock) -> Model:
     )
 
 
-def _act_toolset(loop: Loop, agent: Agent, workspace: Path | None, settings: Settings) -> Toolset:
+def _act_toolset(
+    loop: Loop, agent: Agent, workspace: Path | None, settings: Settings, ours: tuple[Path, ...]
+) -> Toolset:
     from treadle.tools.combine import CombinedTools
 
     sets: list[Toolset] = _own_tools(agent)
@@ -173,7 +190,8 @@ def _act_toolset(loop: Loop, agent: Agent, workspace: Path | None, settings: Set
         if workspace is not None:
             hidden = tuple(name for name in settings.environ if name.endswith(KEY_HINTS))
             files: Toolset = WorkspaceTools(workspace, sandbox=loop.sandbox, hidden_env=hidden)
-            sets.append(ProtectedTools(files, workspace, (*loop.protect, ".treadle/**")))
+            own = [str(path.relative_to(workspace)) for path in ours if path.is_relative_to(workspace)]
+            sets.append(ProtectedTools(files, workspace, (*loop.protect, ".treadle/**", *own)))
     return sets[0] if len(sets) == 1 else CombinedTools(*sets)
 
 

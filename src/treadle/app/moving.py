@@ -13,9 +13,10 @@ from treadle.kernel.states import LoopState
 from treadle.spec.commandline import decode, encode
 
 from .carry import Carried
+from .stores import store_files
 
 
-async def moved(carried: Carried, workspace: Path | None, trees: Path, *, actor: str) -> list[ev.Event]:
+async def moved(carried: Carried, workspace: Path | None, state_dir: Path, store: str, *, actor: str) -> list[ev.Event]:
     """Events to follow those that were carried. ConfigurationError where the workspace is not there."""
     state = carried.state
     if is_final(state.status, state.code):
@@ -30,8 +31,9 @@ async def moved(carried: Carried, workspace: Path | None, trees: Path, *, actor:
     told: list[ev.Event] = []
     if str(here) != state.workspace:
         told.append(_adopted(state, str(here), actor))
-    if state.baseline is not None and not await _is_kept(here, state.baseline, trees):
-        tree, note = await GitScope(here, state_dir=trees).baseline(carried.execution_id, state.round)
+    scope = scope_at(here, state_dir, store)
+    if state.baseline is not None and not await _is_kept(scope, state.baseline):
+        tree, note = await scope.baseline(carried.execution_id, state.round)
         told.append(ev.BaselineTaken(tree=tree, note=note or "taken anew where it was imported"))
     return told
 
@@ -49,12 +51,17 @@ def _adopted(state: LoopState, workspace: str, actor: str) -> ev.Adopted:
     )
 
 
-async def _is_kept(workspace: Path, tree: str, trees: Path) -> bool:
+def scope_at(workspace: Path | str, state_dir: Path, store: str) -> GitScope:
+    """The workspace with its past, as the loop itself sees it."""
+    return GitScope(workspace, state_dir=state_dir / "trees", exclude=store_files(store))
+
+
+async def _is_kept(scope: GitScope, tree: str) -> bool:
     """Whether this machine knows what the workspace was like."""
     if not tree:
         return True
     try:
-        await GitScope(workspace, state_dir=trees).receipt(tree)
+        await scope.receipt(tree)
     except ScopeError:
         return False
     return True

@@ -92,7 +92,7 @@ class Runtime:
 
     async def start(self, loop: Loop, value: Any, *, execution_id: str | None = None, definition: str = "") -> Session:
         """A new execution, durable when this returns; nothing has been paid yet. InputError for anything that is wrong."""
-        built = build(loop, self.settings, self.clock)
+        built = build(loop, self.settings, self.clock, store=self.ledger.url)
         input_json, task = dump_input(loop, value)
         execution_id = execution_id or self.clock.new_id()
         started = ev.LoopStarted(
@@ -116,7 +116,7 @@ class Runtime:
         InputError where it cannot go on as asked; DefinitionChanged, InputMismatch, OwnerAlive, UnknownExecution.
         Ask `resting` first: a finished execution needs no session.
         """
-        built = build(loop, self.settings, self.clock)
+        built = build(loop, self.settings, self.clock, store=self.ledger.url)
         state, _, _ = await load_state(self.ledger, execution_id)
         check_input(loop, state.input_json)
         if not how.adopt:

@@ -33,6 +33,14 @@ def is_absent(url: str) -> bool:
     return url != "memory:" and not _file_of(url).exists()
 
 
+def store_files(url: str) -> tuple[Path, ...]:
+    """The files that a store consists of: no part of a workspace, even where they lie in one."""
+    if url == "memory:":
+        return ()
+    file = _file_of(url).resolve()
+    return tuple(file.with_name(file.name + end) for end in ("", "-wal", "-shm", ".owners"))
+
+
 def _file_of(url: str) -> Path:
     scheme, found, rest = url.partition("://")
     if scheme != "sqlite" or not found or not rest.startswith("/") or len(rest) < 2:

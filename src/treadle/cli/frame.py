@@ -183,7 +183,7 @@ async def _import(where: Place, file: Path, workspace: Path | None) -> None:
     from .place import running
 
     carried = read_export(_read(file))
-    more = await moved(carried, workspace, where.settings.state_dir / "trees", actor=user_name())
+    more = await moved(carried, workspace, where.settings.state_dir, where.store, actor=user_name())
     async with running(where, create=True) as runtime:
         at_us = runtime.clock.wall_us()
         await import_into(runtime.ledger, carried, more, owner=runtime.owner, at_us=at_us)

@@ -119,9 +119,9 @@ def _chosen(known: list[RoundRecord], number: int | None) -> RoundRecord:
 
 def scope_of(where: Place, state: LoopState) -> GitScope:
     """The workspace of an execution. InputError where it has none."""
+    from treadle.app.moving import scope_at
     from treadle.core.errors import InputError
-    from treadle.effects.scope import GitScope
 
     if not state.workspace:
         raise InputError("It has no workspace.")
-    return GitScope(state.workspace, state_dir=where.settings.state_dir / "trees")
+    return scope_at(state.workspace, where.settings.state_dir, where.store)

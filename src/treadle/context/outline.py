@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from .rank import Task
     from .skeleton import Definition
 
-FILE, BODY, NAME, CODE, WORDS, LINES, CODE_BODY, TEST, LOOSE = 0.7, 2.1, 1.3, 0.4, 0.3, 1.5, 0.8, -1.5, -1.0
+FILE, BODY, NAME, CODE, WORDS, LINES, CODE_BODY, TEST, LOOSE = 0.8, 2.4, 1.3, 0.5, 0.6, 1.5, 0.6, -0.9, -0.5
 K1, B = 1.2, 0.7
 ENCLOSING = 0.5  # what a word in the enclosing definition's name counts in a name
 TEST_NAME = re.compile(r"^(tests?$|test_|Test)")
-LOOSE_TEXT = re.compile(r"^(?:(?:export|declare|const|let|var|static|extern)\s+)*[\w$]+\s*[:=]|;\s*$|^#")
+LOOSE_TEXT = re.compile(r"^(?:(?:export|declare|const|let|var|static|extern)\s+)*[\w$]+\s*[:=](?!.*(?:=>|function))|\)\s*;$|^#")
 
 
 class Outlined(NamedTuple):

@@ -26,7 +26,7 @@ Level = Literal["tree", "skeleton", "full"]
 CHANGED_FILES = 1.5  # that a task is expected to change
 CHANGED_DEFINITIONS = 2.5
 NARROW = 60  # characters of a definition's line
-PATHS = 0.4  # of the budget is for paths first
+PATHS, PATHS_QUARTERS = 0.07, 1_000  # of the budget, and quarter tokens besides, that are for paths first
 HEAD_FILES = 10  # leading files that keep their place although nothing stands below them
 
 
@@ -63,7 +63,7 @@ class _Line(NamedTuple):
     score: float
 
     def written(self) -> str:
-        return f" {','.join(map(str, self.numbers))} {self.text}"
+        return f"{','.join(map(str, self.numbers))}:{self.text}"
 
 
 class _Chosen:
@@ -132,7 +132,7 @@ def _render(candidates: Sequence[Candidate], modality: Modality, plan: LoadingPl
 
 def _fill(chosen: list[_Chosen], plan: LoadingPlan, room: int, spent: int) -> int:
     """Takes leading paths, then definitions by their worth for their weight, then whatever paths still fit."""
-    spent = _fill_paths(chosen, int(room * PATHS), spent)
+    spent = _fill_paths(chosen, min(room, int(room * PATHS) + PATHS_QUARTERS), spent)
     shares = iter(_shares([line.score for one in chosen for line in one.lines], CHANGED_DEFINITIONS))
     heap: list[tuple[float, int, int]] = []
     for place, one in enumerate(chosen):
@@ -161,7 +161,11 @@ def _fill_paths(chosen: list[_Chosen], room: int, spent: int) -> int:
 
 
 def _fill_whole(chosen: list[_Chosen], room: int, spent: int) -> None:
-    """Gives what is left to the whole text of leading files, in place of their skeleton."""
+    """Gives what is left to the whole text of leading files, in place of their skeleton.
+
+    A text that names another file of the map would read as that file's heading, so such a file keeps its skeleton.
+    """
+    paths = [one.path for one in chosen if one.listed]
     for one in chosen:
         if not one.listed or one.candidate.text is None:
             continue
@@ -171,7 +175,7 @@ def _fill_whole(chosen: list[_Chosen], room: int, spent: int) -> None:
             continue
         text = "".join(f" {line}\n" for line in one.candidate.text().rstrip().splitlines())[:-1]
         more = weight(f"{one.path}\n{text}") - have
-        if spent + more <= room and text:
+        if text and spent + more <= room and not any(path in text for path in paths if path != one.path):
             one.full = text
             spent += more
 
@@ -187,7 +191,7 @@ def _shares(scores: Sequence[float], expected: float) -> list[float]:
 def _lines(outlined: Sequence[Outlined]) -> list[_Line]:
     by_text: dict[str, list[Outlined]] = {}
     for one in outlined:
-        by_text.setdefault(one.definition.text[:NARROW].rstrip(), []).append(one)
+        by_text.setdefault(one.definition.text[:NARROW], []).append(one)
     return [
         _Line(text, tuple(one.definition.line for one in some), max(one.score for one in some))
         for text, some in by_text.items()

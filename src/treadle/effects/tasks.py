@@ -64,9 +64,11 @@ class TaskEffect:
         durable: bool,
         keep_conversation: bool,
         provider_fault: ProviderFault,
+        redact: Callable[[str], str] = str,
     ) -> None:
         self.callbacks, self.clock, self.points = callbacks, clock, points
-        self.durable, self.keep_conversation, self.provider_fault = durable, keep_conversation, provider_fault
+        self.durable, self.keep_conversation = durable, keep_conversation
+        self.provider_fault, self.redact = provider_fault, redact
 
     async def condition(self, action: Condition, given: Given) -> Value:
         """Asks whether the task runs."""
@@ -103,7 +105,7 @@ class TaskEffect:
             return self._left(task, given.control)
         fault = self.provider_fault(error)
         if fault is not None and fault.kind == "quota":
-            return self._left(task, QuotaReached(str(fault), reset_at_us=fault.retry_at_us))
+            return self._left(task, QuotaReached(self.redact(str(fault)), reset_at_us=fault.retry_at_us))
         return self._failed(task, error, fault)
 
     async def _run(self, action: Perform, given: Given) -> Value:
@@ -183,7 +185,7 @@ class TaskEffect:
         return ev.PhaseFailed(
             task=task,
             code=code,
-            message=f"{type(error).__name__}: {error}"[:4000],
+            message=self.redact(f"{type(error).__name__}: {error}")[:4000],
             at_us=self.clock.wall_us(),
             retryable=retryable,
             jitter=self.clock.random(),

@@ -118,7 +118,7 @@ def _ended(state: WorkflowState, task: TaskState, **changes: Any) -> tuple[TaskS
         account = {"reserved": minus(state.reserved, held)}
     if doubt != NO_USAGE:
         account["total"] = replace(state.total, in_doubt=state.total.in_doubt + doubt)
-    return replace(task, charges=(), children=children, **changes), account
+    return replace(task, **({"charges": (), "children": children} | changes)), account
 
 
 def _over(state: WorkflowState, key: str, us: int, **changes: Any) -> WorkflowState:

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from treadle.core.errors import ConfigurationError, LedgerReadOnly, LedgerUnavailable
+from treadle.core.errors import ConfigurationError, LedgerReadOnly, LedgerUnavailable, TreadleError
 
 from .faults import fault
 from .migrate import migrate, version_of
@@ -45,6 +45,8 @@ def open_writer(path: Path, *, synchronous: str, busy_timeout_s: float) -> sqlit
     except Exception as error:
         if db is not None:
             db.close()
+        if isinstance(error, TreadleError):
+            raise
         raise fault(error, path) from error
     return db
 

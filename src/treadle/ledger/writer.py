@@ -200,9 +200,7 @@ class Writer:
             self._loop.call_soon_threadsafe(_settle, self._loop, group)
 
     def _checkpoint_and_close(self) -> None:
-        with contextlib.suppress(
-            sqlite3.Error
-        ):  # only tidies: what is committed is safe in the log, the next opener reads it
+        with contextlib.suppress(sqlite3.Error):  # it only tidies: what is committed is safe in the log
             self._db.execute("PRAGMA busy_timeout = 0")  # readers of other processes are not waited for
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._db.close()

@@ -11,7 +11,6 @@ import anyio.abc
 import anyio.lowlevel
 
 from treadle.core import workflow_events as ev
-from treadle.core.endings import is_final
 from treadle.core.errors import InputError
 from treadle.core.strict_json import from_json
 from treadle.core.values import Value, replace
@@ -60,6 +59,14 @@ class Flight:
         self.scope = anyio.CancelScope()
         self.context: HostedContext | None = None
         self.aborted = False
+        self.timer = anyio.CancelScope()
+
+    async def expire(self, deadline: float) -> None:
+        """Tells the callback when its time is over: it may be shielded from being cancelled."""
+        with self.timer:
+            await anyio.sleep_until(deadline)
+            if self.context is not None:
+                self.context.abort.abort()
 
     def abort(self) -> None:
         """Tells the callback, and cancels it."""
@@ -81,6 +88,7 @@ class WorkflowDriver:
         self._flights: dict[str, Flight] = {}
         self._timers: dict[str, tuple[int, int, float]] = {}  # task -> (round, attempt, deadline)
         self._wake = anyio.Event()
+        self._group: anyio.abc.TaskGroup
         self._why: Literal["signal", ""] = ""
         self._end: tuple[Value, int] | None = None  # a cancellation that was asked for, and its posted id
 
@@ -130,11 +138,14 @@ class WorkflowDriver:
                 await journal.flush()
 
     async def _circle(self, group: anyio.abc.TaskGroup) -> wf.Rest:
-        journal = self.journal
+        journal, self._group = self.journal, group
         while True:
             self._wake = anyio.Event()
             await anyio.lowlevel.checkpoint_if_cancelled()
             await self._heed()
+            if self._flights and (self._why or self._end):
+                await self._wake.wait()  # nothing new is begun
+                continue
             self._due()
             actions = wf.next_actions(journal.state)
             head = actions[0]
@@ -209,6 +220,8 @@ class WorkflowDriver:
             flight.context = context = await self._context(action)
             if flight.aborted:
                 context.abort.abort()
+            if timeout_us is not None:
+                self._group.start_soon(flight.expire, deadline)
             with anyio.CancelScope(deadline=deadline) as timer:
                 try:
                     if isinstance(action, wf.Condition):
@@ -216,8 +229,7 @@ class WorkflowDriver:
                     else:
                         outcome = await self.effects.perform(action, context.given)
                 finally:
-                    if timer.cancel_called:
-                        context.abort.abort()
+                    flight.timer.cancel()
                     context.open = False
             if timer.cancel_called and not flight.aborted and timeout_us is not None:
                 outcome = self.effects.timed_out(action.task, timeout_us)
@@ -367,10 +379,6 @@ class WorkflowDriver:
             else:
                 journal.emit(event, taken=posted.id)
             self._wake.set()
-
-    def ended(self) -> bool:
-        """Whether nothing can go on."""
-        return is_final(self.journal.state.status, self.journal.state.code)
 
 
 def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:

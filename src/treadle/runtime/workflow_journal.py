@@ -7,7 +7,7 @@ from typing import Any
 
 from treadle.core import workflow_events as ev
 from treadle.core.codec import decode
-from treadle.core.errors import InvalidStateTransition, LedgerDamaged, TreadleError, WorkflowMismatch
+from treadle.core.errors import InvalidStateTransition, LedgerDamaged, TreadleError, UnknownExecution, WorkflowMismatch
 from treadle.core.values import Value
 from treadle.kernel.workflow import advance
 from treadle.kernel.workflow_states import SNAPSHOT_VERSION, WorkflowState, freeze, thaw
@@ -42,6 +42,8 @@ async def load_workflow(ledger: Ledger, execution_id: str, *, at: int | None = N
     row = await ledger.row(execution_id)
     if row.kind != KIND:
         raise WorkflowMismatch(f"{row.execution_id} is a {row.kind}, not a workflow.")
+    if not row.head:
+        raise UnknownExecution(f"{row.execution_id} was never started: run it again")
     try:
         return (await load(WORKFLOW, ledger, row.execution_id, at=at))[0]
     except (InvalidStateTransition, KeyError) as error:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Literal, TypedDict, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar, cast
 
 from treadle.core.errors import DefinitionError
 from treadle.ports.callback import Verdict
@@ -18,6 +18,21 @@ T = TypeVar("T")
 After = Sequence[TaskRef[Any] | str]
 ConditionFunction = Callable[[TaskContext], Awaitable[bool]]
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
+
+
+def whole(name: str, value: object, least: int) -> None:
+    """DefinitionError unless it is None or a whole number; True is none."""
+    if value is not None and (type(value) is not int or value < least):
+        raise DefinitionError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+
+
+def seconds(name: str, value: object, *, zero: bool = False) -> None:
+    """DefinitionError unless it is None or a finite span."""
+    if value is None:
+        return
+    span = isinstance(value, int | float) and not isinstance(value, bool) and value < float("inf")
+    if not span or not (value >= 0 if zero else value > 0):  # type: ignore[operator]
+        raise DefinitionError(f"{name} must be a span in seconds {'from' if zero else 'above'} 0, not {value!r}.")
 
 
 class Decided(TypedDict):
@@ -50,14 +65,14 @@ class Retry:
             raise DefinitionError(f"jitter is a share between 0 and 1, not {self.jitter!r}.")
 
 
+ONCE = Retry()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Asks:
     """Declares that a task asks people (`ctx.interaction`); with `actors`, only these may answer."""
 
     actors: Sequence[str] = ()
-
-
-ONCE = Retry()
 
 
 @dataclass(frozen=True)
@@ -106,7 +121,7 @@ class RunTask(TaskRef[Any]):
 
     key: str
     what: Loop | Workflow
-    input: Any | Callable[[TaskContext], Awaitable[Any]] = None
+    input: Any = None
     after: After = ()
     retry: Retry = ONCE
     timeout_s: float | None = None
@@ -114,14 +129,15 @@ class RunTask(TaskRef[Any]):
 
     def __post_init__(self) -> None:
         _node(self.key, self.after, self.timeout_s)
-        what: object = self.what
+        what = cast("object", self.what)
         if not isinstance(what, Loop | Workflow):
             raise DefinitionError(f"{self.key}: only a Loop or a Workflow can be run, not {what!r:.100}.")
 
     async def perform(self, ctx: TaskContext) -> Any:
         """Runs it."""
-        given: Any = self.input
-        value: Any = await given(ctx) if callable(given) else given
+        value = self.input
+        if callable(value):
+            value = await cast("Callable[[TaskContext], Awaitable[Any]]", value)(ctx)
         return (await ctx.run(self.what, value, key="run")).output
 
 
@@ -270,18 +286,3 @@ def _node(key: object, after: object, timeout_s: float | None) -> None:
 def _function(key: str, name: str, function: object) -> None:
     if not callable(function):
         raise DefinitionError(f"{key}: {name} must be an async function, not {function!r:.100}.")
-
-
-def whole(name: str, value: object, least: int) -> None:
-    """DefinitionError unless it is None or a whole number; True is none."""
-    if value is not None and (type(value) is not int or value < least):
-        raise DefinitionError(f"{name} must be a whole number of at least {least}, not {value!r}.")
-
-
-def seconds(name: str, value: object, *, zero: bool = False) -> None:
-    """DefinitionError unless it is None or a finite span."""
-    if value is None:
-        return
-    span = isinstance(value, int | float) and not isinstance(value, bool) and value < float("inf")
-    if not span or not (value >= 0 if zero else value > 0):  # type: ignore[operator]
-        raise DefinitionError(f"{name} must be a span in seconds {'from' if zero else 'above'} 0, not {value!r}.")

@@ -6,6 +6,8 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple, TextIO
 
+import msgspec
+
 from treadle.core import events as ev
 from treadle.core.spoken import count, one_line
 from treadle.kernel.states import LoopState
@@ -81,7 +83,7 @@ def _of_round(event: ev.Event, state: LoopState) -> Line | None:
         case ev.BaselineTaken():
             return Line(f"round {state.round} of {state.settings.max_rounds}")
         case ev.ActFinished():
-            return Line(f"  act finished; {changes(event.changed)}", "quiet")
+            return Line(f"  act finished{said(event.output_json)}; {changes(event.changed)}", "quiet")
         case ev.ActFailed():
             return Line(f"  act ended: {one_line(event.reason, 120)}; {changes(event.changed)}", "bad")
         case ev.Judged() if event.accept:
@@ -112,6 +114,12 @@ def _of_people(event: ev.Event) -> Line | None:
             return Line("  going on where it was", "quiet")
         case _:
             return None
+
+
+def said(output_json: str) -> str:
+    """What act says that it did, where it says so in words."""
+    output: Any = msgspec.json.decode(output_json)
+    return f": {one_line(output, 120)}" if isinstance(output, str) and output.strip() else ""
 
 
 def changes(paths: Iterable[str]) -> str:

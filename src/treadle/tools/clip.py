@@ -11,15 +11,22 @@ def clip(text: str, limit: int, call_id: str) -> str:
     if len(text) <= limit:
         return text
     room = max(0, limit - len(_note(text, call_id)) - 2)
-    head = _whole_lines(text[: (room + 1) // 2])
-    tail = _whole_lines(text[len(text) - room // 2 :][::-1])[::-1] if room > 1 else ""
-    return f"{head}\n{_note(text[len(head) : len(text) - len(tail)], call_id)}\n{tail}"
+    head = _whole_lines(text[: room - room // 2])
+    tail = _whole_lines_after(text[len(text) - room // 2 :])
+    note = _note(text[len(head) : len(text) - len(tail)], call_id)
+    return f"{head}{'' if head.endswith(chr(10)) else chr(10)}{note}\n{tail}"
 
 
 def _whole_lines(piece: str) -> str:
     """Up to its last line end, where that is near."""
-    cut = piece.rfind("\n")
-    return piece[: cut + 1] if cut >= 0 and len(piece) - cut - 1 <= len(piece) // 10 else piece
+    cut = piece.rfind("\n") + 1
+    return piece[:cut] if cut and len(piece) - cut <= len(piece) // 10 else piece
+
+
+def _whole_lines_after(piece: str) -> str:
+    """From its first line start on, where that is near."""
+    cut = piece.find("\n") + 1
+    return piece[cut:] if cut <= len(piece) // 10 else piece
 
 
 def _note(left_out: str, call_id: str) -> str:

@@ -77,9 +77,7 @@ class FunctionTool:
 @overload
 def tool(function: Callable[..., Any], /, *, kind: CallKind = "mutating", name: str | None = None) -> FunctionTool: ...
 @overload
-def tool(
-    *, kind: CallKind = "mutating", name: str | None = None
-) -> Callable[[Callable[..., Any]], FunctionTool]: ...
+def tool(*, kind: CallKind = "mutating", name: str | None = None) -> Callable[[Callable[..., Any]], FunctionTool]: ...
 def tool(
     function: Callable[..., Any] | None = None, /, *, kind: CallKind = "mutating", name: str | None = None
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:

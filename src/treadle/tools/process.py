@@ -6,7 +6,6 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from anyio import CancelScope, CapacityLimiter, from_thread, to_thread
 
@@ -39,7 +38,7 @@ async def run_process(
     argv = ("/bin/sh", "-c", command) if isinstance(command, str) else tuple(command)
     asked = Command(
         argv=argv,
-        cwd=str(Path(cwd).absolute()),  # the supervisor is elsewhere
+        cwd=os.fspath(cwd),
         env=env,
         timeout_s=timeout_s,
         grace_s=grace_s,

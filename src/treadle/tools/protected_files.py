@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import pathspec
-
 from treadle.core.errors import DefinitionError
+
+from .globs import ignore_spec
 
 MOST_KEPT = 64 * 1024 * 1024  # bytes, all files together
 _CACHES = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache")  # made by any test run: removed without a word
@@ -32,7 +32,7 @@ class ProtectedFiles:
     def __init__(self, root: Path, globs: Sequence[str]) -> None:
         self._root = root
         try:
-            self._spec = pathspec.GitIgnoreSpec.from_lines(globs)
+            self._spec = ignore_spec(globs)
         except ValueError as error:
             raise DefinitionError(f"A protected path cannot be understood: {error}") from error
         self._starts = _starts(globs)
@@ -86,19 +86,19 @@ class ProtectedFiles:
         for start in self._starts:
             yield from self._below(start)
 
-    def _below(self, path: str) -> Iterator[tuple[str, os.stat_result]]:
-        try:
-            found = (self._root / path).lstat()
-            if not stat.S_ISDIR(found.st_mode):
-                if self._spec.match_file(path) and not self._is_database(path, found):
+    def _below(self, start: str) -> Iterator[tuple[str, os.stat_result]]:
+        ahead = [start]
+        while ahead:
+            path = ahead.pop()
+            try:
+                found = (self._root / path).lstat()
+                if stat.S_ISDIR(found.st_mode):
+                    names = (entry.name for entry in os.scandir(self._root / path))
+                    ahead += [f"{path}/{name}" if path else name for name in names if name not in _NOT_SEARCHED]
+                elif self._spec.match_file(path) and not self._is_database(path, found):
                     yield path, found
-                return
-            names = sorted(entry.name for entry in os.scandir(self._root / path))
-        except OSError:  # not there, or not ours to read: then it cannot be kept either
-            return
-        for name in names:
-            if name not in _NOT_SEARCHED:
-                yield from self._below(f"{path}/{name}" if path else name)
+            except OSError:  # not there, or not ours to read: then it cannot be kept either
+                continue
 
     def _is_database(self, path: str, found: os.stat_result) -> bool:
         """Or what belongs to one: putting back what a living writer has open would destroy it."""

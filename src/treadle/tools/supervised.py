@@ -61,7 +61,8 @@ class Command:
     def request(self, tag: str) -> bytes:
         """As the supervisor is told."""
         env = {**self.env, TAG_VARIABLE: tag}
-        parts = [self.cwd, *self.argv, *(f"{name}={value}" for name, value in env.items())]
+        folder = str(Path(self.cwd).absolute())  # the supervisor is elsewhere
+        parts = [folder, *self.argv, *(f"{name}={value}" for name, value in env.items())]
         if any("\0" in part for part in parts):
             raise ValueError("A command, its folder and its environment cannot hold a NUL character.")
         body = b"".join(os.fsencode(part) + b"\0" for part in parts)

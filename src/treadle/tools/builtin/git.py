@@ -64,32 +64,31 @@ class Git:
             result = await self._run(
                 "ls-files", "-z", "--exclude-standard", *options, "--", under, limit=_LISTING_BYTES
             )
-        except OSError:  # no git here
+        except ToolError:  # no git here: there are other ways to list files
             return None
         return [name for name in result.output.split("\0") if name] if result.exit_code == 0 else None
 
     async def _ask(self, *asked: str) -> ProcessResult:
-        try:
-            result = await self._run(*asked)
-        except OSError as error:
-            hint = "Use list_dir and read_file; there is no git to ask."
-            raise ToolError("not-found", "git is not installed here", hint=hint) from error
+        result = await self._run(*asked)
         if result.timed_out:
             raise ToolError("timeout", f"git took more than {_TIMEOUT_S:.0f} s", hint="Ask about one path only.")
         if result.exit_code == 128 and "not a git repository" in result.output:
             hint = "Use list_dir and read_file to see what is there."
             raise ToolError("not-found", "this workspace is no git repository", hint=hint)
         if result.exit_code != 0:
-            raise ToolError(
-                "execution", f"git failed: {result.output.strip()}", hint="Look at the path, or use run_command."
-            )
+            hint = "Look at the path, or use run_command."
+            raise ToolError("execution", f"git failed: {result.output.strip()}", hint=hint)
         return result
 
     async def _run(self, *asked: str, limit: int | None = None) -> ProcessResult:
-        return await run_process(
-            ("git", *_SAFE, *asked),
-            cwd=self._workspace.root,
-            env=self._env,
-            timeout_s=_TIMEOUT_S,
-            output_limit_bytes=self._limit if limit is None else limit,
-        )
+        try:
+            return await run_process(
+                ("git", *_SAFE, *asked),
+                cwd=self._workspace.root,
+                env=self._env,
+                timeout_s=_TIMEOUT_S,
+                output_limit_bytes=self._limit if limit is None else limit,
+            )
+        except FileNotFoundError as error:
+            hint = "Use list_dir and read_file; there is no git to ask."
+            raise ToolError("not-found", "git is not installed here", hint=hint) from error

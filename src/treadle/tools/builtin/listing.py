@@ -10,9 +10,10 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-import pathspec
+from pathspec import GitIgnoreSpec
 
 from treadle.core.errors import ToolError
+from treadle.tools.globs import ignore_spec
 
 from .faults import tool_error
 from .paths import Workspace, names_in, not_found
@@ -22,6 +23,8 @@ _MOST_WALKED = 200_000
 _LONGEST_PATTERN = 512
 _MOST_ALTERNATIVES = 64
 _MOST_STARS = 3  # in one part of a pattern, and `**` in all of it: matching takes names to that power
+
+_Rules = tuple[tuple[str, GitIgnoreSpec], ...]  # folder of a .gitignore, what it says
 
 
 def list_dir(workspace: Workspace, path: str) -> str:
@@ -60,7 +63,7 @@ def shown(name: str) -> str:
     return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
-def matching(pattern: str) -> pathspec.GitIgnoreSpec:
+def matching(pattern: str) -> GitIgnoreSpec:
     """A glob over paths relative to the workspace: without `/` at any depth; `**` spans folders, `{a,b}` is either.
 
     ToolError: safety for a pattern that leads out, argument for one that cannot be matched in reasonable time.
@@ -79,7 +82,7 @@ def matching(pattern: str) -> pathspec.GitIgnoreSpec:
         parts = parts[1:]
     lines = [f"\\{line}" if line[:1] in ("!", "#") else line for line in _alternatives("/".join(parts))]
     try:
-        return pathspec.GitIgnoreSpec.from_lines(lines)
+        return ignore_spec(lines)
     except ValueError as error:
         raise ToolError(
             "argument", f"the pattern cannot be understood: {error}", hint="Use *, **, ? and []."
@@ -103,39 +106,45 @@ def _alternatives(pattern: str) -> list[str]:
 
 
 def walk(root: Path, under: str = "") -> Iterator[str]:
-    """Files below a folder, relative to the root, as .gitignore files in it say; for a workspace without git."""
-    yield from islice(_walk(root, under.strip("/.") and under, ()), _MOST_WALKED)
+    """Files below a folder (or that file), relative to the root, as its .gitignore files say; where git is not asked."""
+    if (root / under).is_file():
+        yield under
+    else:
+        yield from islice(_walk(root, "" if under == "." else under), _MOST_WALKED)
 
 
-def _walk(root: Path, folder: str, rules: tuple[tuple[str, pathspec.GitIgnoreSpec], ...]) -> Iterator[str]:
-    try:
-        entries = sorted(os.scandir(root / folder), key=lambda entry: entry.name)
-    except OSError:  # not ours to read, or gone meanwhile: it holds nothing for us
-        return
-    for entry in entries:
-        if entry.name == ".gitignore" and entry.is_file(follow_symlinks=False):
-            rules = (*rules, (f"{folder}/" if folder else "", _ignore_file(Path(entry.path))))
-    for entry in entries:
-        path = f"{folder}/{entry.name}" if folder else entry.name
-        is_folder = entry.is_dir(follow_symlinks=False)
-        if entry.name == ".git" or _ignored(path + "/" * is_folder, rules):
+def _walk(root: Path, start: str) -> Iterator[str]:
+    ahead: list[tuple[str, _Rules]] = [(start, ())]
+    while ahead:
+        folder, rules = ahead.pop()
+        try:
+            entries = sorted(os.scandir(root / folder), key=lambda entry: entry.name)
+        except OSError:  # not ours to read, gone meanwhile, or too deep: it holds nothing for us
             continue
-        if is_folder:
-            yield from _walk(root, path, rules)
-        elif entry.is_file(follow_symlinks=False):
-            yield path
+        for entry in entries:
+            if entry.name == ".gitignore" and entry.is_file(follow_symlinks=False):
+                rules = (*rules, (f"{folder}/" if folder else "", _ignore_file(Path(entry.path))))
+        for entry in entries:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if entry.name == ".git" or _ignored(path + "/" * is_folder, rules):
+                continue
+            if is_folder:
+                ahead.append((path, rules))
+            elif entry.is_file(follow_symlinks=False):
+                yield path
 
 
-def _ignore_file(path: Path) -> pathspec.GitIgnoreSpec:
+def _ignore_file(path: Path) -> GitIgnoreSpec:
     lines: list[str] = []
     for line in path.read_text(errors="replace").splitlines():
         with suppress(ValueError):  # git ignores what it cannot understand, too
-            pathspec.GitIgnoreSpec.from_lines([line])
+            ignore_spec([line])
             lines.append(line)
-    return pathspec.GitIgnoreSpec.from_lines(lines)
+    return ignore_spec(lines)
 
 
-def _ignored(path: str, rules: tuple[tuple[str, pathspec.GitIgnoreSpec], ...]) -> bool:
+def _ignored(path: str, rules: _Rules) -> bool:
     for base, spec in reversed(rules):
         verdict = spec.check_file(path[len(base) :]).include
         if verdict is not None:

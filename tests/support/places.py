@@ -1,0 +1,53 @@
+"""Stores for workflow tests: each run or resume opens the store anew, as another process would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from treadle.app.workflows import WorkflowResult, resume_workflow, run_workflow
+from treadle.core.usage import Usage
+from treadle.ledger.inmemory import InMemoryLedger, MemoryStore
+from treadle.ledger.sqlite import open_sqlite
+from treadle.ports.ledger import Ledger
+from treadle.spec.workflows import Workflow
+from treadle.testing import VirtualClock
+
+X = "x1-test"
+
+
+def fee(cents: int = 1, requests: int = 1) -> Usage:
+    from decimal import Decimal
+
+    return Usage(input_tokens=10, output_tokens=5, requests=requests, cost_usd=Decimal(cents) / 100)
+
+
+class Place:
+    """One store, opened by as many processes as a test needs."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.kind, self.path, self.shared = kind, folder / "t.db", MemoryStore()
+        self.clock = VirtualClock()
+
+    async def open(self) -> Ledger:
+        return InMemoryLedger(self.shared) if self.kind == "memory" else await open_sqlite(self.path)
+
+    def run(self, workflow: Workflow, value: Any = None, **options: Any) -> WorkflowResult:
+        return self._do(run_workflow, workflow, value, options)
+
+    def resume(self, workflow: Workflow, execution_id: str = X, **options: Any) -> WorkflowResult:
+        return self._do(resume_workflow, workflow, execution_id, options)
+
+    def _do(self, function: Any, workflow: Workflow, value: Any, options: dict[str, Any]) -> WorkflowResult:
+        async def main() -> WorkflowResult:
+            ledger = await self.open()
+            try:
+                with anyio.fail_after(30):
+                    named = {"execution_id": X} if function is run_workflow else {}
+                    return await function(workflow, value, store=ledger, **{"clock": self.clock, **named, **options})
+            finally:
+                await ledger.close()
+
+        return anyio.run(main)
