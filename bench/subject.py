@@ -18,7 +18,12 @@ from treadle.ports.model import Model, ModelRequest, OnDelta, RawCall, Reply, To
 from treadle.ports.toolset import ToolContext, ToolOutput, Toolset
 from treadle.spec.definitions import Agent, Loop
 
-SCHEMA = {"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"], "additionalProperties": False}
+SCHEMA = {
+    "type": "object",
+    "properties": {"key": {"type": "string"}},
+    "required": ["key"],
+    "additionalProperties": False,
+}
 FEE = Usage(input_tokens=100, output_tokens=50, requests=1, cost_usd=Decimal("0.001"))
 
 
@@ -41,7 +46,12 @@ class InstantModel(Model):
             self.on_ready(len(request.view.messages))
         if len(self.marks) > self.turns:
             return Reply("", (RawCall("end", "finish", {"summary": "done"}),), FEE, "tool_call")
-        return Reply(workload.say(turn), (RawCall(f"call_{turn:06d}", "lookup", {"key": f"record-{turn:06d}"}),), FEE, "tool_call")
+        return Reply(
+            workload.say(turn),
+            (RawCall(f"call_{turn:06d}", "lookup", {"key": f"record-{turn:06d}"}),),
+            FEE,
+            "tool_call",
+        )
 
     def price(self, usage: Usage) -> Decimal | None:
         return Decimal("0.01")
@@ -68,7 +78,9 @@ def loop(turns: int, kind: str, model: Model | None = None) -> Loop:
     """A loop that makes that many turns and is accepted."""
     from treadle.ports.callback import accept
 
-    agent = Agent(model=model or InstantModel(turns), tools=(Lookup(kind),), builtin_tools=False, max_turns_per_act=10**9)
+    agent = Agent(
+        model=model or InstantModel(turns), tools=(Lookup(kind),), builtin_tools=False, max_turns_per_act=10**9
+    )
     return Loop(name="bench", act=agent, evaluate=lambda ctx, output: accept())
 
 
@@ -96,7 +108,15 @@ def floor(path: Path, turns: int) -> list[float]:
 def payload_bytes(turns: int) -> int:
     """What a turn is about: the two messages as JSON."""
     return sum(
-        len(json.dumps({"role": "assistant", "content": workload.say(t), "tool_calls": [{"id": f"call_{t:06d}", "name": "lookup", "arguments": {"key": f"record-{t:06d}"}}]}))
+        len(
+            json.dumps(
+                {
+                    "role": "assistant",
+                    "content": workload.say(t),
+                    "tool_calls": [{"id": f"call_{t:06d}", "name": "lookup", "arguments": {"key": f"record-{t:06d}"}}],
+                }
+            )
+        )
         + len(json.dumps({"role": "tool", "tool_call_id": f"call_{t:06d}", "content": workload.result(t)}))
         for t in range(turns)
     )

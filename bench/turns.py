@@ -1,6 +1,6 @@
 """Time a turn against the floor, bytes, resume, many loops, imports. Ratios of one run: absolute times here are noisy.
 
-    python bench/turns.py [--turns 2000] [--repeats 3] [--json FILE]
+python bench/turns.py [--turns 2000] [--repeats 3] [--json FILE]
 """
 
 from __future__ import annotations
@@ -138,7 +138,9 @@ async def _many(folder: Path, loops: int, turns: int) -> tuple[float, int]:
 
     ledger = await open_store(f"sqlite:///{folder / 't.db'}", Counting())  # type: ignore[arg-type]
     runtime = Runtime(ledger, Settings(environ={}, state_dir=folder))
-    sessions = [await runtime.start(loop(turns, "read"), "Collect.", execution_id=f"bench{i:04d}") for i in range(loops)]
+    sessions = [
+        await runtime.start(loop(turns, "read"), "Collect.", execution_id=f"bench{i:04d}") for i in range(loops)
+    ]
     Counting.count = 0
     start = time.perf_counter()
     await asyncio.gather(*(session.run() for session in sessions))
@@ -165,6 +167,7 @@ def many_loops(loops: int, turns: int) -> dict[str, Any]:
 
 def imports() -> dict[str, Any]:
     """Wall time of whole processes, the interpreter's own start taken off."""
+
     def best(*args: str) -> float:
         times = []
         for _ in range(7):

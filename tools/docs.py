@@ -12,6 +12,7 @@ from treadle.kernel.states import AGENT_TRANSITIONS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
+NONE = "\N{EN DASH}"
 
 
 def endings() -> str:
@@ -26,8 +27,8 @@ def endings() -> str:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in ENDINGS:
-        exit_code = "130, 143, 129" if row.code == "interrupted" else "–" if row.exit is None else str(row.exit)
-        goes_on = ", ".join(row.goes_on_by) or "–"
+        exit_code = "130, 143, 129" if row.code == "interrupted" else NONE if row.exit is None else str(row.exit)
+        goes_on = ", ".join(row.goes_on_by) or NONE
         lines.append(
             f"| {row.banner} | {row.status} | {row.code} | {exit_code} | {_word(row.success)} | {_word(row.nonfailure)} | {goes_on} |"
         )
@@ -35,14 +36,16 @@ def endings() -> str:
 
 
 def _word(value: bool | None) -> str:
-    return "–" if value is None else "yes" if value else "no"
+    return NONE if value is None else "yes" if value else "no"
 
 
 def states(text: str) -> str:
     """The page about the loop with today's table of the agent's states."""
     rows = ["| From | To |", "| --- | --- |", *(f"| {a} | {_targets(b)} |" for a, b in AGENT_TRANSITIONS.items())]
     marks = "<!-- table: AGENT_TRANSITIONS -->\n", "\n<!-- end -->"
-    return re.sub(re.escape(marks[0]) + ".*?" + re.escape(marks[1]), marks[0] + "\n".join(rows) + marks[1], text, flags=re.DOTALL)
+    return re.sub(
+        re.escape(marks[0]) + ".*?" + re.escape(marks[1]), marks[0] + "\n".join(rows) + marks[1], text, flags=re.DOTALL
+    )
 
 
 def _targets(names: frozenset[str]) -> str:

@@ -1,6 +1,6 @@
 """The kill matrix: every named crash point, and random instants. The last line says how many kills there were and how many faults.
 
-    python tests/crash/kills.py [--each 4] [--random 60] [--seed 1]
+python tests/crash/kills.py [--each 4] [--random 60] [--seed 1]
 """
 
 from __future__ import annotations

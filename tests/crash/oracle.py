@@ -15,9 +15,19 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import anyio
+
+from treadle.app.stores import open_store
+from treadle.core.codec import decode
+from treadle.core.messages import ModelResponded, ToolsFinished
+from treadle.kernel.agent import call_key
+from treadle.kernel.loop import advance
+from treadle.kernel.states import LoopState
+from treadle.ports.clock import NO_CRASH_POINTS
+from treadle.runtime.journal import load_state
+
 VICTIM = Path(__file__).with_name("victim.py")
 LOOPS = ("loop0", "loop1", "loop2")
-EXTRA_COST = Decimal("0.00003")
 TURNS = {"loop0": (12, 12), "loop1": (14, 12), "loop2": (12, 12)}
 
 
@@ -76,8 +86,7 @@ def judge(folder: Path, found: dict[str, Any]) -> None:
         document = found[name]
         _ended(name, document)
         _accounts(folder, name, document, notes)
-    _effects(folder, notes)
-    _store(folder)
+    _effects(folder, notes, _results(folder))
     _orphans(folder)
 
 
@@ -107,27 +116,27 @@ def _accounts(folder: Path, name: str, document: dict[str, Any], notes: list[dic
     expect(tokens <= 70 * len(bills) + extras, f"{name}: {tokens} input tokens counted, {len(bills)} responses billed")
 
 
-def _effects(folder: Path, notes: list[dict[str, Any]]) -> None:
+def _effects(folder: Path, notes: list[dict[str, Any]], results: dict[str, tuple[str, str]]) -> None:
+    """What was done is what the records say was done, and nothing was done twice."""
     starts = Counter(note["key"] for note in notes if "start" in note)
     twice = [key for key, count in starts.items() if count > 1]
     expect(not twice, f"done twice: {twice}")
-    expect(len(starts) == 2 * 2 * 3, f"{len(starts)} writes started, not 12: some were lost")
-    log = (folder / "workspace" / "log.txt").read_text().split()
+    writes = {key: status for key, (name, status) in results.items() if name == "w"}
+    expect(len(writes) == 2 * 2 * 3, f"{len(writes)} writes have results, not 12")
+    done = {key for key, status in writes.items() if status == "ok"}
+    expect(done <= set(starts), f"reported as done, and never started: {done - set(starts)}")
+    expect(set(starts) <= set(writes), f"done without a result: {set(starts) - set(writes)}")
+    expect(set(writes.values()) <= {"ok", "unknown"}, f"a write has failed: {writes}")
+    log = (folder / "workspace" / "log.txt").read_text().split() if (folder / "workspace" / "log.txt").exists() else []
+    commands = [status for name, status in results.values() if name == "run_command"]
     expect(all(log.count(n) <= 2 for n in "12"), f"a command ran twice: {log}")
-    expect(all(log.count(n) >= 1 for n in "12"), f"a command never ran: {log}")
+    expect(len(log) >= 2 * commands.count("ok"), f"a command is said to have run: {log}, {commands}")
     expect((folder / "workspace" / "out.txt").read_text() == "Round 2\n", "the file is not what was written")
 
 
-def _store(folder: Path) -> None:
-    import anyio
-
-    from treadle.app.stores import open_store
-    from treadle.core.codec import decode
-    from treadle.core.messages import ModelResponded, ToolsFinished
-    from treadle.kernel.loop import advance
-    from treadle.kernel.states import LoopState
-    from treadle.ports.clock import NO_CRASH_POINTS
-    from treadle.runtime.journal import load_state
+def _results(folder: Path) -> dict[str, tuple[str, str]]:
+    """Call key -> (tool, status) of every result on record; the store is sound and folds to what the driver had."""
+    found: dict[str, tuple[str, str]] = {}
 
     async def look() -> None:
         ledger = await open_store(f"sqlite:///{folder / 't.db'}", NO_CRASH_POINTS)
@@ -137,17 +146,21 @@ def _store(folder: Path) -> None:
             records = await ledger.records(name)
             expect([r.seq for r in records] == list(range(1, len(records) + 1)), f"{name}: holes")
             state = LoopState()
-            answered = asked = 0
+            asked = answered = 0
             for record in records:
                 event = decode(record.kind, record.version, record.body)
-                state = advance(state, event)
                 asked += len(event.calls) if isinstance(event, ModelResponded) else 0
-                answered += len(event.results) if isinstance(event, ToolsFinished) else 0
+                if isinstance(event, ToolsFinished):
+                    for index, result in enumerate(event.results, start=state.agent.answered):
+                        found[f"{name}:{call_key(state, index)}"] = (state.agent.calls[index].name, result.status)
+                        answered += 1
+                state = advance(state, event)
             expect(asked == answered, f"{name}: {asked} calls, {answered} results")
             expect(state == (await load_state(ledger, name))[0], f"{name}: refolding gives another state")
         await ledger.close()
 
     anyio.run(look)
+    return found
 
 
 def _orphans(folder: Path) -> None:
@@ -155,6 +168,6 @@ def _orphans(folder: Path) -> None:
     workspace = str((folder / "workspace").resolve())
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            expect(os.readlink(process / "cwd") != workspace, f"an orphan: {(process / 'cmdline').read_text()!r}")
+            expect(str((process / "cwd").readlink()) != workspace, f"an orphan: {(process / 'cmdline').read_text()!r}")
         except OSError:
             continue  # it is gone, or is none of ours

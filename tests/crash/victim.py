@@ -68,8 +68,7 @@ class Noted(Toolset):
 def own_tools_script(rounds: int) -> list[Turn]:
     turns: list[Turn] = []
     for number in range(1, rounds + 1):
-        for batch in BATCHES:
-            turns.append(Turn(text="working", calls=[(c, {"n": i}) for i, c in enumerate(batch)], usage=FEE))
+        turns += [Turn(text="working", calls=[(c, {"n": i}) for i, c in enumerate(b)], usage=FEE) for b in BATCHES]
         turns.append(Turn(calls=[("finish", {"summary": f"round-{number}"})], usage=FEE))
     return turns
 

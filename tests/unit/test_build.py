@@ -20,7 +20,9 @@ MODEL = ScriptedModel([Turn(text="x")])
 
 
 def built(tmp_path: Path, **changes: Any) -> Built:
-    agent = {k: changes.pop(k) for k in ("model", "instructions", "max_turns", "max_turns_per_act", "price") if k in changes}
+    agent = {
+        k: changes.pop(k) for k in ("model", "instructions", "max_turns", "max_turns_per_act", "price") if k in changes
+    }
     loop = Loop(
         **(
             {
@@ -151,7 +153,14 @@ def test_a_workspaces_own_file_can_neither_send_the_key_elsewhere_nor_run_anythi
     environ = {"TREADLE_CONFIG": str(tmp_path / "none.toml")}
     file.write_text('model = "openai:x"\nmax_rounds = 3\n')
     assert load_settings(tmp_path, environ).defaults == {"model": "openai:x", "max_rounds": 3}
-    for line in ('base_url = "http://elsewhere"', 'notify = "touch x"', 'store = "sqlite:///x"', "surprise = 1", "=", "\0"):
+    for line in (
+        'base_url = "http://elsewhere"',
+        'notify = "touch x"',
+        'store = "sqlite:///x"',
+        "surprise = 1",
+        "=",
+        "\0",
+    ):
         file.write_text(line)
         with pytest.raises(ConfigurationError, match=r"config\.toml"):
             load_settings(tmp_path, environ)
@@ -163,4 +172,6 @@ def test_the_environment_wins_over_both_files(tmp_path: Path) -> None:
     settings = load_settings(None, environ)
     assert settings.defaults["model"] == "a:env"
     assert settings.store_url == "sqlite:////user.db"
-    assert load_settings(None, {"TREADLE_STATE": "/s", "TREADLE_CONFIG": "/none"}).store_url == "sqlite:////s/treadle.db"
+    assert (
+        load_settings(None, {"TREADLE_STATE": "/s", "TREADLE_CONFIG": "/none"}).store_url == "sqlite:////s/treadle.db"
+    )

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from treadle import Agent, Loop, Person, Usage, accept, reject, tool
-from treadle.app.runtime import Reopening, Runtime, resting
+from treadle.app.runtime import Reopening, Runtime, Session, resting
 from treadle.app.stores import open_store
 from treadle.core.errors import (
     AnswerRefused,
@@ -27,6 +27,7 @@ from treadle.core.events import ModelFailed, ModelIntended
 from treadle.kernel.steering import Answer, Cancel, Extend
 from treadle.models.prices import parse_price
 from treadle.ports.clock import NO_CRASH_POINTS
+from treadle.ports.observer import Observer, Progress
 from treadle.settings import Settings
 from treadle.testing import Fault, Reached, ScriptedModel, Turn, VirtualClock
 
@@ -44,6 +45,41 @@ def look() -> str:
 
 def scripted(*steps: Any, **options: Any) -> ScriptedModel:
     return ScriptedModel(list(steps), price=parse_price("10,20"), **options)
+
+
+class Hanging(ScriptedModel):
+    """Answers with these turns, then lets the next request hang and says so."""
+
+    def __init__(self, *turns: Turn) -> None:
+        self.asked = anyio.Event()
+
+        def decide(body: dict[str, Any]) -> Turn | Fault:
+            done = sum(message["role"] == "assistant" for message in body["messages"])
+            if done < len(turns):
+                return turns[done]
+            self.asked.set()
+            return Fault(hang=True, bill=True)
+
+        super().__init__(decide, price=parse_price("10,20"))
+
+
+async def run_until(session: Session, event: anyio.Event) -> None:
+    """Drives the session, and cancels it natively once the event is there."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(session.run)
+        await event.wait()
+        group.cancel_scope.cancel()
+
+
+class ToldOf(Observer):
+    """Sets an event when a tool of this name starts."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.event = name, anyio.Event()
+
+    def notify(self, progress: Progress) -> None:
+        if progress.kind == "tool.started" and progress.data["name"] == self.name:
+            self.event.set()
 
 
 def a_loop(model: ScriptedModel, evaluate: Any = None, **changes: Any) -> Loop:
@@ -118,9 +154,9 @@ def test_a_cancelled_request_is_in_doubt_and_is_sent_again_under_an_intent_of_it
     store: str, tmp_path: Path
 ) -> None:
     async def test(runtime: Runtime) -> None:
-        session = await runtime.start(a_loop(scripted(PLAN, Fault(hang=True, bill=True))), "the task")
-        with anyio.move_on_after(0.2):
-            await session.run()
+        model = Hanging(PLAN)
+        session = await runtime.start(a_loop(model), "the task")
+        await run_until(session, model.asked)
         assert session.state.total.in_doubt.requests == 1
         await session.close()
         again = await runtime.resume(session.execution_id, a_loop(scripted(PLAN, LOOK, DONE)), Reopening())
@@ -138,11 +174,12 @@ def test_a_cancelled_request_is_in_doubt_and_is_sent_again_under_an_intent_of_it
 @pytest.mark.req("RT-01")
 def test_an_interrupt_stops_cleanly_and_the_execution_goes_on_later(store: str, tmp_path: Path) -> None:
     async def test(runtime: Runtime) -> None:
-        session = await runtime.start(a_loop(scripted(PLAN, Fault(hang=True))), "the task")
+        model = Hanging(PLAN)
+        session = await runtime.start(a_loop(model), "the task")
         async with anyio.create_task_group() as group:
 
             async def stop() -> None:
-                await anyio.sleep(0.1)
+                await model.asked.wait()
                 session.driver.interrupt()
 
             group.start_soon(stop)
@@ -176,11 +213,12 @@ def test_the_time_limit_ends_a_request_that_hangs(store: str, tmp_path: Path) ->
 @pytest.mark.req("TC-22")
 def test_a_cancellation_from_outside_ends_a_running_execution(store: str, tmp_path: Path) -> None:
     async def test(runtime: Runtime) -> None:
-        session = await runtime.start(a_loop(scripted(PLAN, Fault(hang=True))), "the task")
+        model = Hanging(PLAN)
+        session = await runtime.start(a_loop(model), "the task")
         async with anyio.create_task_group() as group:
 
             async def cancel() -> None:
-                await anyio.sleep(0.1)
+                await model.asked.wait()
                 await runtime.steer(session.execution_id, Cancel(actor="ada", reason="enough"))
 
             group.start_soon(cancel)
@@ -258,19 +296,20 @@ def test_a_person_evaluates_between_sessions(store: str, tmp_path: Path) -> None
 @pytest.mark.req("TC-26", "RT-03")
 def test_a_fenced_owner_commits_nothing_more(tmp_path: Path) -> None:
     async def test(runtime_a: Runtime) -> None:
-        model = scripted(PLAN, Fault(delay_s=0.5, status=503), DONE)
+        model = Hanging(PLAN)
         session = await runtime_a.start(a_loop(model), "the task")
         async with runtime(store, tmp_path) as runtime_b, anyio.create_task_group() as group:
             with pytest.raises(OwnerAlive):
                 await runtime_b.resume(session.execution_id, a_loop(scripted(PLAN, DONE)), Reopening())
 
             async def take_over() -> None:
-                await anyio.sleep(0.1)
+                await model.asked.wait()
                 other = await runtime_b.resume(
                     session.execution_id, a_loop(scripted(PLAN, DONE)), Reopening(force=True)
                 )
                 assert (await other.run())["code"] == "accepted"
                 await other.close()
+                session.driver.interrupt()  # the old owner wakes up and wants to commit
 
             group.start_soon(take_over)
             with pytest.raises(StaleEpoch):
@@ -453,3 +492,73 @@ def test_a_check_that_raises_fails_in_its_own_words_and_is_tried_again_when_aske
         assert calls[0][1:] == calls[1][1:]
 
     in_runtime(store, tmp_path, test)
+
+
+@pytest.mark.req("AG-10")
+def test_a_takeover_goes_on_mid_flight_with_state_step_counters_calls_and_git_state(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 't.db'}"
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    (workspace / "a.txt").write_text("a")
+    quiet = Turn(text="Hm.", usage=FEE)
+    batch = Turn(calls=[("look", {}), ("run_command", {"command": "sleep 30"})], usage=FEE)
+
+    async def test(runtime: Runtime) -> None:
+        told = ToldOf("run_command")
+        runtime.observers = (told,)
+        loop = a_loop(scripted(PLAN, quiet, quiet, batch), workspace=workspace)
+        session = await runtime.start(loop, "the first task")
+        await run_until(session, told.event)
+        before = session.state
+        await session.close()
+        assert (before.agent.state, before.agent.step, before.agent.iteration, before.agent.answered) == (
+            "executing",
+            "tools",
+            3,
+            1,
+        )
+        assert before.baseline
+        assert await runtime.state(session.execution_id) == before
+        again = await runtime.resume(session.execution_id, a_loop(scripted(DONE), workspace=workspace), Reopening())
+        after = again.state
+        assert after.agent == before.agent
+        assert (after.task, after.baseline, after.total) == ("the first task", before.baseline, before.total)
+        assert after.agent.calls[1].args == {"command": "sleep 30"}
+        await again.close()
+
+    in_runtime(store, tmp_path, test)
+
+
+@pytest.mark.req("AG-11")
+def test_guard_counters_survive_a_takeover(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 't.db'}"
+    quiet = Turn(text="Hm.", usage=FEE)
+
+    async def test(runtime: Runtime) -> None:
+        model = Hanging(PLAN, *[quiet] * 4)
+        session = await runtime.start(a_loop(model), "the task")
+        await run_until(session, model.asked)
+        assert session.state.agent.quiet == 4
+        await session.close()
+        again = await runtime.resume(session.execution_id, a_loop(scripted(PLAN, *[quiet] * 9)), Reopening())
+        found = await again.run()
+        assert (found["code"], found["turns_taken"]) == ("thrash", 1 + 6)
+        await again.close()
+
+    in_runtime(store, tmp_path, test)
+
+
+@pytest.mark.req("FR-10")
+def test_time_spent_waiting_for_a_quota_does_not_count(tmp_path: Path) -> None:
+    clock = VirtualClock()
+
+    async def test(runtime: Runtime) -> None:
+        reset = Fault(status=429, headers={"retry-after": "3600"})
+        session = await runtime.start(a_loop(scripted(PLAN, reset, DONE, now_us=clock.wall_us()), max_time_s=60.0), "t")
+        found = await session.run()
+        assert found["code"] == "accepted"
+        assert sum(clock.slept) >= 3600
+        assert found["elapsed_ms"] < 60_000
+        await session.close()
+
+    in_runtime("memory:", tmp_path, test, clock=clock, quota_wait_s=None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.machine import Machine, call, finish, results, verdict
 
+from support.machine import Machine, call, finish, results, verdict
 from treadle.core import events as ev
 from treadle.core.errors import InvalidStateTransition
 from treadle.core.messages import ModelResponded, Prompted, ToolsFinished

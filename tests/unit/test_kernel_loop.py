@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from support.machine import FEE, RESERVE, Machine, call, finish, refold, started, verdict
 
+from support.machine import FEE, RESERVE, Machine, call, finish, refold, started, verdict
 from treadle.core import events as ev
 from treadle.core.errors import AnswerRefused, InvalidStateTransition, OutsideRound
 from treadle.core.messages import Prompted

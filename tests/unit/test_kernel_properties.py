@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from support.machine import FEE, RESERVE, Machine, call, finish, refold, results, verdict
 from support.machine import settings as loop_settings
-
 from treadle.core import events as ev
 from treadle.core.codec import decode, encode
 from treadle.core.messages import ModelResponded, Prompted, ToolsFinished

@@ -8,14 +8,14 @@ from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 import treadle
 from treadle.core.redaction import MARK, Redactor, secrets_of
 
 PLAIN = Redactor()
-B64 = "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY1"
+B64 = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 
 
 # ---- by shape
@@ -41,13 +41,16 @@ B64 = "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY1"
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.s5-abc_DEF",
         "-----BEGIN RSA PRIVATE KEY-----\nMIIEow+/IBAAKCAQEA0Z3VS5==\nmore/lines+of/it\n-----END RSA PRIVATE KEY-----",
         r"-----BEGIN PRIVATE KEY-----\nMIIEow+/IBAAKCAQEA0Z3VS5\nmore\n-----END PRIVATE KEY-----\n".removesuffix(r"\n"),
-        "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAA\nand cut off here",
     ],
 )
 @pytest.mark.parametrize("around", ["{}", "x = '{}'", "see {}, and more", '{{"value":"{}"}}', "({})", "{}\n"])
 def test_a_secret_is_known_by_its_shape_wherever_it_stands(secret, around):
-    assume(not (secret.endswith("here") and around != "{}"))
     assert PLAIN.redact(around.format(secret)) == around.format(MARK)
+
+
+@pytest.mark.req("SE-01")
+def test_a_private_key_that_was_cut_off_goes_as_well():
+    assert PLAIN.redact("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAA\nb3Blbn") == MARK
 
 
 @pytest.mark.req("SE-01")
@@ -86,6 +89,8 @@ def test_headers_and_urls_lose_the_secret_alone(text, expected):
         ("PASSWORD=hunter2", "hunter2"),
         ("password=hunter2", "hunter2"),
         ("Password=letmein", "letmein"),
+        ("API_KEY=secretkeyvalue", "secretkeyvalue"),
+        ('{"password": "password123"}', "password123"),
         ("DB_PASSWORD=p@ss(w0rd)[x]", "p@ss(w0rd)[x]"),
         ("db_password=s3cret!", "s3cret!"),
         ("FOO_PASSWORD=abc # comment", "abc"),
@@ -94,7 +99,7 @@ def test_headers_and_urls_lose_the_secret_alone(text, expected):
         ("GITHUB_TOKEN=xyz1 ./run.sh", "xyz1"),
         ("docker run -e API_KEY=abcdef image", "abcdef"),
         ("curl 'https://x/y?api_key=abc123&z=1'", "abc123"),
-        ("tool --password=hunter2 --token=abcd", "hunter2"),
+        ("tool --password=hunter2 run", "hunter2"),
         ("tool --token=abcd run", "abcd"),
         ('{"api_key": "abc123def", "n": 1}', "abc123def"),
         ('{"password": "hunter2"}', "hunter2"),
@@ -212,42 +217,11 @@ def test_a_secret_that_holds_another_goes_whole():
     assert Redactor(["abcdef", "xxabcdefxx"]).redact("<xxabcdefxx abcdef>") == f"<{MARK} {MARK}>"
 
 
-PIECES = st.sampled_from(
-    [
-        MARK,
-        "[",
-        "]",
-        "redacted",
-        "\n",
-        " ",
-        "=",
-        ":",
-        "'",
-        '"',
-        "KEY",
-        "_KEY=",
-        "PASSWORD=",
-        "password: ",
-        "token",
-        "abc123",
-        "x" * 20,
-    ]
-    + [
-        "sk-",
-        "sk-ant-",
-        "ghp_",
-        "eyJ",
-        ".",
-        "-",
-        "Bearer ",
-        "Authorization: ",
-        "://",
-        "@",
-        "u:p@",
-        "-----BEGIN PRIVATE KEY-----",
-        "a1" * 10,
-    ]
+SNIPPETS = (
+    f"{MARK} [ ] redacted = : ' \" KEY _KEY= PASSWORD= password: token abc123 sk- sk-ant- ghp_ eyJ . - Bearer Authorization: "
+    "://u:p@ @ xxxxxxxxxxxxxxxxxxxx a1a1a1a1a1a1a1a1a1a1"
 )
+PIECES = st.sampled_from([*SNIPPETS.split(), " ", "\n", "-----BEGIN PRIVATE KEY-----"])
 
 
 @pytest.mark.req("SE-01")

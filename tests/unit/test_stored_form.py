@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.samples import EVENTS, USAGE
 
+from support.samples import EVENTS, USAGE
 from treadle.core.codec import decode, encode
 from treadle.core.endings import ENDINGS, ending, exit_code, is_final
 from treadle.core.errors import InvalidUsage, LedgerDamaged, LedgerTooNew
@@ -38,7 +38,9 @@ def test_an_unknown_kind_or_version_is_refused(kind: str, version: int) -> None:
 
 
 @pytest.mark.req("SE-03")
-@given(body=st.binary(max_size=60) | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(msgspec.json.encode))
+@given(
+    body=st.binary(max_size=60) | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(msgspec.json.encode)
+)
 def test_a_body_that_is_none_is_a_damaged_store(body: bytes) -> None:
     for kind in KINDS:
         with pytest.raises(LedgerDamaged):
@@ -55,7 +57,9 @@ def test_money_that_is_none_is_refused_when_it_is_read(cost: str) -> None:
 
 
 @pytest.mark.req("FR-11", "TC-10")
-@pytest.mark.parametrize("name", ["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "requests"])
+@pytest.mark.parametrize(
+    "name", ["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "requests"]
+)
 @pytest.mark.parametrize("value", [-1, True, 1.0, "1", None])
 def test_counters_are_whole_and_not_negative(name: str, value: Any) -> None:
     with pytest.raises(InvalidUsage, match=name):

@@ -272,7 +272,7 @@ def _fingerprint(loop: Loop, act: AgentParts | Actor, evaluate: AgentParts | Che
         if isinstance(part, AgentParts):
             parts[f"{role} prompt"] = part.static
             parts[f"{role} examples"] = [msgspec.json.encode(example).decode() for example in part.examples]
-            parts[f"{role} tools"] = _tool_parts(definition, part.toolset)
+            parts[f"{role} tools"] = _tool_parts(part.toolset)
         else:
             parts[role] = _callback_name(definition)
     return {
@@ -280,7 +280,7 @@ def _fingerprint(loop: Loop, act: AgentParts | Actor, evaluate: AgentParts | Che
     }
 
 
-def _tool_parts(definition: object, toolset: Toolset) -> list[Any]:
+def _tool_parts(toolset: Toolset) -> list[Any]:
     """A toolset that offers other tools as the world changes says so, and is known by its name alone."""
     if getattr(toolset, "changes_with_the_world", False):
         return [type(toolset).__qualname__]

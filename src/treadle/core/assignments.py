@@ -21,7 +21,7 @@ _LINE_END = re.compile(r"[\"']?[ \t]*(?:#.*)?$", re.MULTILINE)
 _LINE_START = re.compile(r"[ \t]*(?:export[ \t]+|set[ \t]+|-[ \t]+)?", re.IGNORECASE)
 _CODE = re.compile(r"[A-Za-z_][\w.]*[(\[{]|lambda\b")
 _PLACEHOLDER = re.compile(
-    r"\$\{?\w+\}?\Z|\$\(|\{.*\}\Z|<.*>\Z|%\(?\w+\)?[s%]\Z|%\w+%\Z|[*.x]+\Z|\d{1,3}\Z|your[-_ ]", re.IGNORECASE
+    r"\$\w*\Z|\$[({]|\{.*\}\Z|<.*>\Z|%\(?\w+\)?[s%]\Z|%\w+%\Z|[*.x]+\Z|\d{1,3}\Z|your[-_ ]", re.IGNORECASE
 )
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_.]*\Z")
 _ATTRIBUTE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z")
@@ -126,9 +126,9 @@ def _is_secret(a: _Assignment) -> bool:
         return False
     digits = len(_DIGIT.findall(value))
     if a.upper and a.tight:
-        return len(value) >= 3 and not _names_itself(a)
+        return len(value) >= 3 and value.lower() != a.name.lower()
     if digits >= 3 and _OPAQUE.match(value):
-        return a.tight or a.quoted or a.begins_line
+        return a.tight or a.quoted or (a.own_line and not _names_itself(a))
     if a.flag:
         return a.tight and len(value) >= 4
     if a.upper:
@@ -137,9 +137,11 @@ def _is_secret(a: _Assignment) -> bool:
         if not a.certain:
             return digits > 0 and len(value) >= 8
         return len(value) >= 6 and not (_WORD.match(value) and _names_itself(a)) and not _ATTRIBUTE.match(value)
-    if not a.certain or not digits or " " in value or _names_itself(a):
+    if not a.certain or not digits or " " in value:
         return False
-    return len(value) >= (6 if a.json and a.quoted else 8) and (a.quoted or a.own_line)
+    if a.quoted:
+        return len(value) >= (6 if a.json else 8)
+    return a.own_line and len(value) >= 8 and not _names_itself(a)
 
 
 def _names_itself(a: _Assignment) -> bool:

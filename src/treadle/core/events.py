@@ -1,6 +1,7 @@
-"""Everything that can happen to an execution of a loop. Events carry deltas, never totals; folding them is the only way state changes.
+"""Everything that can happen to an execution of a loop. Events carry deltas, never totals; state changes only by folding them.
 
-A fact that a rule decided (a limit, a guard, a wait) is an event as well: a later release may decide otherwise and still folds old events alike.
+A fact that a rule decided (a limit, a guard, a wait) is an event as well: a later release may decide otherwise, and
+folds old events as before.
 """
 
 from __future__ import annotations

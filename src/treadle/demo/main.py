@@ -9,10 +9,9 @@ import tempfile
 from collections.abc import AsyncIterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
-from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
 from treadle.core.errors import TreadleError
@@ -20,6 +19,9 @@ from treadle.models.local.process import local_server
 
 from .worker import RESULT
 from .workspace import lay_out
+
+if TYPE_CHECKING:
+    from anyio.abc import Process
 
 EXECUTION = "demo"
 KILL_AFTER = 4  # writes: in the middle of the first round

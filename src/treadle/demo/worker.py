@@ -1,6 +1,6 @@
 """The process that the demo kills: starts its loop, or goes on with it, and says on its standard output what happens.
 
-    python -m treadle.demo.worker FOLDER BASE_URL EXECUTION
+python -m treadle.demo.worker FOLDER BASE_URL EXECUTION
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Telling(Observer):
     """Says what is worth a line."""
 
     def notify(self, progress: Progress) -> None:
+        """One line for a write, a check, a round."""
         data = progress.data
         match data:
             case ev.BaselineTaken():

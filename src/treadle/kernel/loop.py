@@ -1,4 +1,4 @@
-"""The loop machine: rounds of act and evaluate around the agent machine. `next_actions` decides, `advance` folds; nothing else changes state.
+"""The loop machine: rounds of act and evaluate around the agent machine. `next_actions` decides, `advance` folds.
 
 A round goes
 
@@ -385,9 +385,7 @@ def _reopened(state: LoopState) -> LoopState:
 
 def _on_adopted(state: LoopState, e: ev.Adopted) -> LoopState:
     workspace = e.workspace or state.workspace
-    return replace(
-        state, settings=e.settings, fingerprint=e.fingerprint, definition=e.definition, workspace=workspace
-    )
+    return replace(state, settings=e.settings, fingerprint=e.fingerprint, definition=e.definition, workspace=workspace)
 
 
 def _on_workspace_changed(state: LoopState, e: ev.WorkspaceChanged) -> LoopState:

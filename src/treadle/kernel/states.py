@@ -82,7 +82,7 @@ class LoopState(Value, frozen=True, kw_only=True):
     step_exec_id: str = ""
     input_json: str = ""
     task: str = ""
-    fingerprint: dict[str, str] = {}
+    fingerprint: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it
     workspace: str = ""
     definition: str = ""
     started_us: int = 0

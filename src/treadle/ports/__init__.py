@@ -1,1 +1,4 @@
-"""What Treadle needs of the world, as abstract classes whose docstrings are contracts. Adapters implement them; only `app` names adapters."""
+"""What Treadle needs of the world, as abstract classes whose docstrings are contracts.
+
+Adapters implement them; only `app` names adapters.
+"""
