@@ -81,7 +81,7 @@ def loop(turns: int, kind: str, model: Model | None = None) -> Loop:
     agent = Agent(
         model=model or InstantModel(turns), tools=(Lookup(kind),), builtin_tools=False, max_turns_per_act=10**9
     )
-    return Loop(name="bench", act=agent, evaluate=lambda ctx, output: accept())
+    return Loop(name="bench", act=agent, evaluate=lambda _ctx, _output: accept())
 
 
 def floor(path: Path, turns: int) -> list[float]:

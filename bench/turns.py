@@ -14,13 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 from subject import InstantModel, floor, loop, payload_bytes
 
-from treadle.app.runtime import Reopening, Runtime
+from treadle.app.runtime import Runtime
 from treadle.app.stores import open_store
 from treadle.ports.clock import NO_CRASH_POINTS
 from treadle.settings import Settings
@@ -43,7 +44,7 @@ async def one(folder: Path, turns: int, kind: str, execution_id: str = "bench0")
 
 
 def spans_ms(marks: list[float]) -> list[float]:
-    return [(b - a) * 1000 for a, b in zip(marks, marks[1:], strict=False)]
+    return [(b - a) * 1000 for a, b in pairwise(marks)]
 
 
 def turn_ratio(turns: int, repeats: int) -> dict[str, Any]:
@@ -51,12 +52,12 @@ def turn_ratio(turns: int, repeats: int) -> dict[str, Any]:
     ratios: dict[str, list[float]] = {"read": [], "mutating": []}
     floors = []
     for _ in range(repeats):
-        for kind in ratios:
+        for kind, found in ratios.items():
             with tempfile.TemporaryDirectory() as folder:
                 base = statistics.median(spans_ms(floor(Path(folder) / "f.db", turns)))
                 ours = statistics.median(spans_ms(asyncio.run(one(Path(folder), turns, kind))))
             floors.append(base)
-            ratios[kind].append(ours / base)
+            found.append(ours / base)
     return {
         "floor_ms": round(statistics.median(floors), 3),
         "read_ratio": round(statistics.median(ratios["read"]), 2),

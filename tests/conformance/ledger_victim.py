@@ -61,8 +61,9 @@ async def loop(ledger: Ledger, execution_id: str) -> None:
 
 async def fill(folder: Path) -> None:
     """Commits until the disk is full, makes room, acquires anew and goes on."""
+    await (await open_sqlite(folder / "second.db")).close()
     ballast = folder / "ballast"
-    ballast.write_bytes(b"x" * 300_000)
+    ballast.write_bytes(b"x" * 200_000)
     ledger = await open_sqlite(folder / "store.db")
     own = await started(ledger)
     head = 0

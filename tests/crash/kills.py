@@ -29,27 +29,30 @@ def main() -> int:
     chance, kills, faults, start = random.Random(args.seed), Counter[str](), 0, time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         cases: list[tuple[str, tuple[str, ...], int]] = [
-            (point, (f"{point}:{nth(point, n, chance)}", f"{chance.choice(POINTS)}:{chance.randint(1, 9)}"), 0)
-            for point in POINTS
-            for n in range(args.each)
+            (point, crashes(point, n, chance), 0) for point in POINTS for n in range(args.each)
         ]
         cases += [("random", (), chance.randint(1, 4)) for _ in range(args.random)]
-        for number, (label, crashes, count) in enumerate(cases):
-            killed, fault = case(Path(folder) / "case", crashes, count, seed=args.seed * 1000 + number)
+        for number, (label, points, count) in enumerate(cases):
+            killed, fault = case(Path(folder) / "case", points, count, seed=args.seed * 1000 + number)
             kills[label] += killed
             if fault:
                 faults += 1
-                print(f"FAULT {label} {crashes} seed {args.seed * 1000 + number}: {fault}", flush=True)
+                print(f"FAULT {label} {points} seed {args.seed * 1000 + number}: {fault}", flush=True)
     for label, count in sorted(kills.items()):
         print(f"{label:24} {count} kills")
     print(f"{kills.total()} kills, {faults} faults, {time.monotonic() - start:.0f} s")
     return 1 if faults else 0
 
 
+def crashes(point: str, number: int, chance: random.Random) -> tuple[str, str]:
+    """A kill at this point and one at another; taking over is reached only after a first kill."""
+    if point == "ledger.in-acquire":
+        return f"before-model:{chance.randint(1, 20)}", f"{point}:1"
+    return f"{point}:{nth(point, number, chance)}", f"{chance.choice(POINTS)}:{chance.randint(1, 9)}"
+
+
 def nth(point: str, number: int, chance: random.Random) -> int:
     """Which passing of the point: spread over the run, which passes the ledger's points often and others a few times."""
-    if point == "ledger.in-acquire":
-        return 1
     spread = 14 if point.startswith("ledger.") else 7 if "model" in point or "tool" in point else 1
     return 1 + number * spread % 40 + chance.randint(0, 2 if spread > 1 else 0)
 

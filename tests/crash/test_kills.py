@@ -11,15 +11,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 from kills import POINTS
 from oracle import case
 
-NTH = {"before-check": 2, "after-check": 3, "before-baseline": 2, "after-baseline": 1, "ledger.in-acquire": 1}
+NTH = {"before-check": 2, "after-check": 3, "before-baseline": 2, "after-baseline": 1}
 
 
 @pytest.mark.req("LG-03", "LG-04", "AG-21", "AG-22", "AG-23", "TC-11", "TC-16", "FR-05")
 @pytest.mark.parametrize("point", POINTS)
 def test_a_kill_at_this_point_loses_nothing_and_doubles_nothing(point: str, tmp_path: Path) -> None:
-    kills, fault = case(tmp_path / "case", (f"{point}:{NTH.get(point, 11)}",))
+    acquiring = point == "ledger.in-acquire"  # which is reached only after a first kill
+    crashes = ("before-model:9", f"{point}:1") if acquiring else (f"{point}:{NTH.get(point, 11)}",)
+    kills, fault = case(tmp_path / "case", crashes)
     assert fault == ""
-    assert kills == (0 if point == "ledger.in-acquire" else 1)
+    assert kills == len(crashes)
 
 
 @pytest.mark.req("LG-03", "LG-04")

@@ -98,7 +98,7 @@ def _decision(state: WorkflowState) -> Value | None:
         return None if state.running else _failed(state)
     if state.ready and state.quota is None and len(state.running) < state.settings.concurrency:
         return _start(state)
-    if not state.active and not state.waiting:
+    if not state.active and not state.waiting and not state.ready:
         return _failed(state) if state.failed else _done(state)
     return None
 
@@ -153,7 +153,8 @@ def retry_at(retry: ev.RetrySettings, tries: int, failure: ev.PhaseFailed) -> in
 
 def _start(state: WorkflowState) -> Value | None:
     key = state.ready[0]
-    task, settings = state.active[key], state.task(key)
+    task, settings = state.begun(key), state.task(key)
+    assert task is not None
     if settings.conditional and not task.decided:
         return ev.ConditionAsked(task=key)
     if settings.kind in ("approval", "pause"):

@@ -14,13 +14,6 @@ from treadle.core.values import Value, replace
 from .workflow_budget import extended, missing
 from .workflow_states import Child, Done, OpenCharge, Step, TaskState, Totals, WorkflowState
 
-FIRST_PHASE: dict[ev.TaskKind, ev.TaskPhase] = {
-    "task": "perform",
-    "loop": "attempt",
-    "approval": "perform",
-    "pause": "perform",
-}
-
 
 def _on_started(state: WorkflowState, e: ev.WorkflowStarted) -> WorkflowState:
     if state.seq:
@@ -29,7 +22,6 @@ def _on_started(state: WorkflowState, e: ev.WorkflowStarted) -> WorkflowState:
     for task in e.settings.tasks:
         for dependency in task.after:
             dependents.setdefault(dependency, []).append(task.key)
-    first = {task.key: TaskState(phase=FIRST_PHASE[task.kind]) for task in e.settings.tasks if not task.after}
     return WorkflowState(
         seq=1,
         epoch=1,
@@ -41,8 +33,7 @@ def _on_started(state: WorkflowState, e: ev.WorkflowStarted) -> WorkflowState:
         definition=e.definition,
         started_us=e.at_us,
         waiting={task.key: len(task.after) for task in e.settings.tasks if task.after},
-        ready=tuple(first),
-        active=first,
+        ready=tuple(task.key for task in e.settings.tasks if not task.after),
     )
 
 
@@ -50,7 +41,7 @@ def _on_started(state: WorkflowState, e: ev.WorkflowStarted) -> WorkflowState:
 
 
 def _active(state: WorkflowState, key: str, *steps: Step) -> TaskState:
-    task = state.active.get(key)
+    task = state.begun(key)
     if task is None or task.step not in steps:
         raise InvalidStateTransition(f"{key}: {task.step if task else _whereabouts(state, key)}", "/".join(steps))
     return task
@@ -62,6 +53,8 @@ def _whereabouts(state: WorkflowState, key: str) -> str:
 
 
 def _without(keys: tuple[str, ...], key: str) -> tuple[str, ...]:
+    if keys[:1] == (key,):
+        return keys[1:]
     return tuple(k for k in keys if k != key) if key in keys else keys
 
 
@@ -199,7 +192,7 @@ def _on_finished(state: WorkflowState, e: ev.TaskFinished) -> WorkflowState:
     active = {key: other for key, other in state.active.items() if key != e.task}
     done = {**state.done, e.task: Done(at=at, attempt=task.attempt, rounds=task.round)}
     waiting, ready = state.waiting, state.ready
-    freed: dict[str, TaskState] = {}
+    freed: list[str] = []
     if dependents := state.dependents.get(e.task, ()):
         waiting = {**waiting}
         for key in dependents:
@@ -208,12 +201,12 @@ def _on_finished(state: WorkflowState, e: ev.TaskFinished) -> WorkflowState:
             waiting[key] -= 1
             if not waiting[key]:
                 del waiting[key]
-                freed[key] = TaskState(phase=FIRST_PHASE[state.task(key).kind])
+                freed.append(key)
         ready = (*ready, *freed)
     return replace(
         state,
         seq=seq,
-        active={**active, **freed} if freed else active,
+        active=active,
         done=done,
         waiting=waiting,
         ready=ready,

@@ -1,6 +1,7 @@
 """The folded state of a workflow. Its size goes with the number of tasks: outputs, candidates and saved states are known by their record.
 
-A task is in exactly one of `waiting`, `active`, `done`, `failed` and `skipped`. An active one is known besides by what comes next of it:
+A task is in exactly one of `waiting`, `active`, `done`, `failed` and `skipped`, or is in `ready` alone until it first runs. An active one is
+known besides by what comes next of it:
 `ready` (wants a slot), `running` (has one), `attention` (a decision is due), `timers` (until a moment) or `asking` (until an answer).
 """
 
@@ -19,11 +20,18 @@ from treadle.core.workflow_events import (
     Question,
     QuotaPaused,
     TaskAnswered,
+    TaskKind,
     TaskPhase,
     TaskSettings,
     WorkflowSettings,
 )
 
+FIRST_PHASE: dict[TaskKind, TaskPhase] = {
+    "task": "perform",
+    "loop": "attempt",
+    "approval": "perform",
+    "pause": "perform",
+}
 Step = Literal["ready", "deciding", "running", "failed", "accepted", "exhausted", "decided", "back-off", "asking"]
 
 
@@ -121,6 +129,14 @@ class WorkflowState(Value, frozen=True, kw_only=True):
     def task(self, key: str) -> TaskSettings:
         """The settings of a task."""
         return self.settings.tasks[self.index[key]]
+
+    def begun(self, key: str) -> TaskState | None:
+        """An active task; one that is ready and has never run is as good as begun. None for any other."""
+        if (task := self.active.get(key)) is not None:
+            return task
+        if key not in self.index or any(key in each for each in (self.waiting, self.done, self.failed, self.skipped)):
+            return None
+        return TaskState(phase=FIRST_PHASE[self.task(key).kind])
 
 
 SNAPSHOT_VERSION = 1

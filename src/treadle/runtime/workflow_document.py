@@ -68,7 +68,7 @@ def task_document(state: WorkflowState, key: str) -> dict[str, Any]:
     if (failed := state.failed.get(key)) is not None:
         status = "rejected" if failed.code == "rejected" else "failed"
         return {**about, "status": status, "code": failed.code, "message": failed.message, "attempts": failed.attempt}
-    if (active := state.active.get(key)) is not None:
+    if (active := state.begun(key)) is not None:
         step = {"asking": "waiting-input", "ready": "ready", "back-off": "retrying"}.get(active.step, "running")
         return {**about, "status": step, "round": active.round, "phase": active.phase, "attempts": active.attempt}
     if key in state.skipped:
