@@ -174,6 +174,7 @@ async def test_a_lock_of_another_process_is_waited_for_no_longer_than_it_was_sai
         outcomes = await asyncio.gather(*waiting)
         assert [type(error) for error in outcomes] == [LedgerLocked] * 6
         assert gate.seen == ["ledger.before-commit"] * 2, "a group waits for the lock once"
+        assert ledger._changes._db.execute("PRAGMA busy_timeout").fetchone() == (50,)
         assert str(path) in str(outcomes[0])
         with pytest.raises(LedgerLocked):
             await ledger.acquire("run-1", owner="tester")

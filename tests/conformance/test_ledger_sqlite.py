@@ -271,6 +271,16 @@ async def test_a_kind_that_was_first_used_in_a_refused_batch_can_be_used_again(p
     await ledger.close()
 
 
+async def test_verify_finds_pages_that_belong_to_nothing(path):
+    ledger = await open_sqlite(path)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("DELETE FROM sqlite_master WHERE name = 'posted_by_execution'")
+    (line,) = [line for line in await ledger.verify() if line.startswith("file: ")]
+    assert "never used" in line
+    await ledger.close()
+
+
 async def test_verify_finds_holes_lost_parents_and_early_snapshots_made_by_other_hands(path):
     ledger = await open_sqlite(path)
     await started(ledger, count=3)

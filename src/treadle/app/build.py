@@ -29,6 +29,7 @@ from treadle.settings import Settings
 from treadle.spec.definitions import Agent, Command, Judge, Loop, Person
 
 from .inputs import input_schema
+from .stores import store_files
 
 KEY_HINTS = ("API_KEY", "ACCESS_TOKEN", "AUTH_TOKEN")
 READ_ONLY = ("read_file", "list_dir", "glob", "search", "git_status", "git_diff", "read_output")
@@ -56,8 +57,8 @@ def build(loop: Loop, settings: Settings, clock: Clock, *, store: str = "") -> B
     redact = Redactor(secrets_of(settings.environ)).redact
     scope: Scope | None = None
     if workspace is not None:
-        scope = GitScope(workspace, state_dir=settings.state_dir / "trees", exclude=_store_files(store))
-    act = _act(loop, workspace, settings, clock, redact, _store_files(store))
+        scope = GitScope(workspace, state_dir=settings.state_dir / "trees", exclude=store_files(store))
+    act = _act(loop, workspace, settings, clock, redact, store_files(store))
     evaluate = _evaluate(loop, workspace, settings, clock, redact)
     agents = tuple(part for part in (act, evaluate) if isinstance(part, AgentParts))
     without_price = unpriced(agents)
@@ -90,13 +91,6 @@ def _workspace(loop: Loop) -> Path | None:
 
 
 # ---- actors
-
-
-def _store_files(store: str) -> tuple[Path, ...]:
-    if not store.startswith("sqlite:///"):
-        return ()
-    file = Path(store.removeprefix("sqlite:///")).resolve()
-    return tuple(file.with_name(file.name + end) for end in ("", "-wal", "-shm", ".owners"))
 
 
 def _act(

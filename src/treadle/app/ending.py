@@ -47,7 +47,7 @@ def rest_of(execution_id: str, state: LoopState, *, store: str = "", short_id: s
 def accounts(state: LoopState) -> str:
     """Money with what is in doubt, rounds, turns and active time."""
     total = state.total
-    cost = money(total.usage.cost_usd)
+    cost = money(total.usage.cost_usd) if state.settings.priced or total.usage.cost_usd else "price unknown"
     if total.in_doubt.cost_usd:
         cost += f" (+ {money(total.in_doubt.cost_usd)} in doubt)"
     elif total.in_doubt.requests:

@@ -351,7 +351,10 @@ def _on_extended(state: LoopState, e: ev.Extended) -> LoopState:
     settings = state.settings
     limits, policy = settings.limits, settings.act_policy
     if e.max_turns is not None:
-        policy = replace(policy, max_turns=e.max_turns)
+        if limits.max_turns is None or policy.max_turns is not None:
+            policy = replace(policy, max_turns=e.max_turns)
+        if limits.max_turns is not None:
+            limits = replace(limits, max_turns=max(limits.max_turns, e.max_turns))
     for name in ("max_cost_usd", "max_duration_us", "max_tokens"):
         if (value := getattr(e, name)) is not None:
             limits = replace(limits, **{name: value})
@@ -385,7 +388,16 @@ def _reopened(state: LoopState) -> LoopState:
 
 def _on_adopted(state: LoopState, e: ev.Adopted) -> LoopState:
     workspace = e.workspace or state.workspace
-    return replace(state, settings=e.settings, fingerprint=e.fingerprint, definition=e.definition, workspace=workspace)
+    kept = state.settings  # a person may have raised limits meanwhile; a definition is adopted, its limits are not
+    settings = replace(
+        e.settings,
+        max_rounds=kept.max_rounds,
+        limits=kept.limits,
+        act_policy=kept.act_policy,
+        evaluate_policy=kept.evaluate_policy,
+        priced=kept.priced,
+    )
+    return replace(state, settings=settings, fingerprint=e.fingerprint, definition=e.definition, workspace=workspace)
 
 
 def _on_workspace_changed(state: LoopState, e: ev.WorkspaceChanged) -> LoopState:

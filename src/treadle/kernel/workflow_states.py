@@ -1,7 +1,7 @@
 """The folded state of a workflow. Its size goes with the number of tasks: outputs, candidates and saved states are known by their record.
 
-A task is in exactly one of `waiting`, `active`, `done`, `failed` and `skipped`, or is in `ready` alone until it first runs. An active one is
-known besides by what comes next of it:
+A task is in exactly one of `waiting`, `active`, `done`, `failed` and `skipped`, or is in `ready` alone until it first runs.
+An active one is known besides by what comes next of it:
 `ready` (wants a slot), `running` (has one), `attention` (a decision is due), `timers` (until a moment) or `asking` (until an answer).
 """
 

@@ -77,7 +77,7 @@ def _check_writable(path: Path) -> None:
 
 
 def _use_wal(db: sqlite3.Connection, path: Path, busy_timeout_s: float) -> None:
-    """Switches to a write-ahead log. SQLite does not wait for others by itself here."""
+    """Switches to a write-ahead log. SQLite waits for others here, but not in every race of several first openers."""
     deadline = time.monotonic() + busy_timeout_s
     while True:
         try:
