@@ -42,7 +42,8 @@ class Nesting(Nest):
     def check(self, what: Any, *, capped: bool) -> Decimal | None:
         """See the port."""
         if isinstance(what, Loop):
-            if capped and (unpriced := build(what, self.home.settings, self.home.clock).unpriced):
+            built = build(what, self.home.settings, self.home.clock, store=self.home.ledger.url) if capped else None
+            if built is not None and (unpriced := built.unpriced):
                 raise DefinitionError(f"The price of {unpriced} is unknown, and the workflow has max_cost_usd.")
             return what.max_cost_usd
         if isinstance(what, Workflow):

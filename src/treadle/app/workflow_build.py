@@ -33,8 +33,8 @@ class BuiltWorkflow:
     price: Callable[[Usage], Decimal] | None
 
 
-def build_workflow(workflow: Workflow, settings: Settings, clock: Clock) -> BuiltWorkflow:
-    """ConfigurationError and DefinitionError say what is wrong and where."""
+def build_workflow(workflow: Workflow, settings: Settings, clock: Clock, *, store: str) -> BuiltWorkflow:
+    """`store` is the address of the store. ConfigurationError and DefinitionError say what is wrong and where."""
     price = None
     if workflow.price is not None:
         from treadle.models.prices import parse_price
@@ -44,7 +44,7 @@ def build_workflow(workflow: Workflow, settings: Settings, clock: Clock) -> Buil
     capped = budget.max_cost_usd is not None
     fingerprint: dict[str, Any] = {"version": workflow.version}
     for task in workflow.tasks:
-        fingerprint[f"task {task.key}"] = _task_parts(task, settings, clock, capped=capped)
+        fingerprint[f"task {task.key}"] = _task_parts(task, settings, clock, store=store, capped=capped)
     return BuiltWorkflow(
         settings=ev.WorkflowSettings(
             name=workflow.name,
@@ -113,7 +113,7 @@ def _callbacks(task: AnyTask) -> Callbacks:
 # ---- fingerprint: what a stored execution must not meet changed (FR-25); never limits, retries, timeouts or prices
 
 
-def _task_parts(task: AnyTask, settings: Settings, clock: Clock, *, capped: bool) -> Any:
+def _task_parts(task: AnyTask, settings: Settings, clock: Clock, *, store: str, capped: bool) -> Any:
     parts: dict[str, Any] = {"kind": type(task).__name__, "after": sorted(keys_of(task.after))}
     parts["condition"] = _name(task.condition)
     match task:
@@ -121,7 +121,7 @@ def _task_parts(task: AnyTask, settings: Settings, clock: Clock, *, capped: bool
             parts |= {"attempt": _name(task.attempt), "check": _name(task.check)}
             parts["asks"] = task.interaction is not None
         case RunTask():
-            parts["runs"] = inner_fingerprint(task.key, task.what, settings, clock, capped=capped)
+            parts["runs"] = inner_fingerprint(task.key, task.what, settings, clock, store=store, capped=capped)
         case Task():
             parts |= {"perform": _name(task.perform), "asks": task.interaction is not None}
         case ApprovalTask():
@@ -132,12 +132,12 @@ def _task_parts(task: AnyTask, settings: Settings, clock: Clock, *, capped: bool
 
 
 def inner_fingerprint(
-    key: str, what: Loop | Workflow, settings: Settings, clock: Clock, *, capped: bool
+    key: str, what: Loop | Workflow, settings: Settings, clock: Clock, *, store: str, capped: bool
 ) -> dict[str, str]:
     """Of what a task runs. DefinitionError where a limit on cost meets a model without a price."""
     if isinstance(what, Workflow):
-        return build_workflow(what, settings, clock).fingerprint
-    built = build(what, settings, clock)
+        return build_workflow(what, settings, clock, store=store).fingerprint
+    built = build(what, settings, clock, store=store)
     if capped and built.unpriced:
         raise DefinitionError(
             f"{key}: the price of {built.unpriced} is unknown, and the workflow has max_cost_usd. Give the agent a price."

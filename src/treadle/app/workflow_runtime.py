@@ -99,7 +99,7 @@ class WorkflowRuntime:
         self, workflow: Workflow, value: Any = None, *, execution_id: str | None = None, definition: str = ""
     ) -> WorkflowSession:
         """A new execution, durable when this returns; nothing has run yet. InputError for anything that is wrong."""
-        built = build_workflow(workflow, self.settings, self.clock)
+        built = build_workflow(workflow, self.settings, self.clock, store=self.ledger.url)
         try:
             input_json = to_json(value, "input")
         except InvalidOutput as error:
@@ -127,7 +127,7 @@ class WorkflowRuntime:
 
         WorkflowMismatch, DefinitionChanged, OwnerAlive, UnknownExecution: nothing has run then.
         """
-        built = build_workflow(workflow, self.settings, self.clock)
+        built = build_workflow(workflow, self.settings, self.clock, store=self.ledger.url)
         state = await load_workflow(self.ledger, execution_id)
         check_identity(state, built, adopt=how.adopt)
         journal = await WorkflowJournal.open(

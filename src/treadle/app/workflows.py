@@ -174,7 +174,7 @@ async def resume_workflow(
     async with _runtime(store, clock, points, observers, sinks, quota_wait_s) as runtime:
         row = await runtime.ledger.row(execution_id)
         state = await runtime.state(row.execution_id)
-        built = build_workflow(workflow, runtime.settings, runtime.clock)
+        built = build_workflow(workflow, runtime.settings, runtime.clock, store=runtime.ledger.url)
         check_identity(state, built, adopt=adopt)
         if decisions:
             answers = [_answer(row.execution_id, state, decision) for decision in decisions]

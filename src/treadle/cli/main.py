@@ -40,6 +40,8 @@ COMMANDS: dict[str, Entry] = {
     "cancel": Entry("steering", "End it for good."),
     "extend": Entry("steering", "Raise limits, so that it can go on."),
     "frame": Entry("frame", "Show, verify, export or import its continuation.", ("show", "verify", "export", "import")),
+    "worker": Entry("worker", "Keep going on with executions that nobody owns; made for systemd."),
+    "recover": Entry("worker", "The same, once."),
     "doctor": Entry("doctor", "Check what Treadle needs on this machine."),
     "init": Entry("init", "Write a commented configuration file for a workspace."),
     "demo": Entry("demo", "The main job for real, with a small local model and no key."),

@@ -33,13 +33,13 @@ MOST_TERMS = 120  # of a long task, the rarest
 
 KINDS: dict[Kind, float] = {
     "source": 0.0,
-    "example": -1.5,
-    "test": -2.5,
-    "docs": -3.0,
-    "setup": -2.5,
-    "other": -3.5,
-    "vendored": -5.0,
-    "asset": -7.0,
+    "example": -2.0,
+    "test": -4.5,
+    "docs": -5.0,
+    "setup": -4.5,
+    "other": -5.0,
+    "vendored": -6.0,
+    "asset": -9.0,
 }
 SPOKEN: tuple[tuple[Kind, float, frozenset[str]], ...] = (
     ("test", 1.0, frozenset("test tests testing testsuite coverage fixture fixtures".split())),

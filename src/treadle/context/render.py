@@ -26,7 +26,7 @@ Level = Literal["tree", "skeleton", "full"]
 CHANGED_FILES = 1.5  # that a task is expected to change
 CHANGED_DEFINITIONS = 2.5
 NARROW = 60  # characters of a definition's line
-PATHS, PATHS_QUARTERS = 0.07, 1_000  # of the budget, and quarter tokens besides, that are for paths first
+PATHS = 0.22  # of the budget is for the paths of leading files, before any definition
 HEAD_FILES = 10  # leading files that keep their place although nothing stands below them
 
 
@@ -132,7 +132,7 @@ def _render(candidates: Sequence[Candidate], modality: Modality, plan: LoadingPl
 
 def _fill(chosen: list[_Chosen], plan: LoadingPlan, room: int, spent: int) -> int:
     """Takes leading paths, then definitions by their worth for their weight, then whatever paths still fit."""
-    spent = _fill_paths(chosen, min(room, int(room * PATHS) + PATHS_QUARTERS), spent)
+    spent = _fill_paths(chosen, int(room * PATHS), spent)
     shares = iter(_shares([line.score for one in chosen for line in one.lines], CHANGED_DEFINITIONS))
     heap: list[tuple[float, int, int]] = []
     for place, one in enumerate(chosen):

@@ -7,12 +7,12 @@ from typing import Any
 
 from treadle.core import workflow_events as ev
 from treadle.core.endings import RETRY, ending
-from treadle.core.errors import AnswerRefused, InvalidStateTransition, OutsideRound
-from treadle.core.usage import NO_USAGE, Usage
+from treadle.core.errors import AnswerRefused, InvalidStateTransition
 from treadle.core.values import Value, replace
 
-from .workflow_budget import extended, missing
-from .workflow_states import Child, Done, OpenCharge, Step, TaskState, Totals, WorkflowState
+from .workflow_accounts import ended, inside, on_charge, on_child_charged, on_child_started, on_usage, put
+from .workflow_budget import extended
+from .workflow_states import Done, Step, TaskState, Totals, WorkflowState
 
 
 def _on_started(state: WorkflowState, e: ev.WorkflowStarted) -> WorkflowState:
@@ -58,16 +58,9 @@ def _without(keys: tuple[str, ...], key: str) -> tuple[str, ...]:
     return tuple(k for k in keys if k != key) if key in keys else keys
 
 
-def _put(state: WorkflowState, key: str, task: TaskState, us: int = 0, **changes: Any) -> WorkflowState:
-    """The state with this task as it is now, one event later."""
-    total = replace(state.total, us=state.total.us + us) if us else state.total
-    changes.setdefault("total", total)
-    return replace(state, seq=state.seq + 1, active={**state.active, key: task}, **changes)
-
-
 def _on_condition_asked(state: WorkflowState, e: ev.ConditionAsked) -> WorkflowState:
     task = replace(_active(state, e.task, "ready"), step="deciding")
-    return _put(state, e.task, task, ready=_without(state.ready, e.task), running=(*state.running, e.task))
+    return put(state, e.task, task, ready=_without(state.ready, e.task), running=(*state.running, e.task))
 
 
 def _on_condition(state: WorkflowState, e: ev.ConditionDecided) -> WorkflowState:
@@ -75,8 +68,8 @@ def _on_condition(state: WorkflowState, e: ev.ConditionDecided) -> WorkflowState
     running = _without(state.running, e.task)
     if e.go:
         ready = (e.task, *state.ready)
-        return _put(state, e.task, replace(task, step="ready", decided=True), running=running, ready=ready)
-    state = _put(state, e.task, replace(task, step="ready"), running=running)
+        return put(state, e.task, replace(task, step="ready", decided=True), running=running, ready=ready)
+    state = put(state, e.task, replace(task, step="ready"), running=running)
     return replace(state, doomed=(*state.doomed, (e.task, "")))
 
 
@@ -98,35 +91,22 @@ def _on_phase_started(state: WorkflowState, e: ev.PhaseStarted) -> WorkflowState
         failure=None,
     )
     total = replace(state.total, attempts=state.total.attempts + new)
-    return _put(state, e.task, task, ready=_without(state.ready, e.task), running=(*state.running, e.task), total=total)
-
-
-def _ended(state: WorkflowState, task: TaskState, **changes: Any) -> tuple[TaskState, dict[str, Any]]:
-    """A phase is over: charges that it announced and did not report are in doubt, children hold nothing any more."""
-    doubt = sum((charge.reserve for charge in task.charges), NO_USAGE)
-    held = sum((child.reserve for child in task.children.values()), doubt)
-    children = {name: replace(child, reserve=NO_USAGE) for name, child in task.children.items()}
-    account: dict[str, Any] = {}
-    if held != NO_USAGE:
-        account = {"reserved": minus(state.reserved, held)}
-    if doubt != NO_USAGE:
-        account["total"] = replace(state.total, in_doubt=state.total.in_doubt + doubt)
-    return replace(task, **({"charges": (), "children": children} | changes)), account
+    return put(state, e.task, task, ready=_without(state.ready, e.task), running=(*state.running, e.task), total=total)
 
 
 def _over(state: WorkflowState, key: str, us: int, **changes: Any) -> WorkflowState:
     """The running phase of a task has ended, as `changes` say."""
-    task, account = _ended(state, _active(state, key, "running"), **changes)
+    task, account = ended(state, _active(state, key, "running"), **changes)
     if us and "total" in account:
         account["total"] = replace(account["total"], us=account["total"].us + us)
-    return _put(state, key, task, us, running=_without(state.running, key), **account)
+    return put(state, key, task, us, running=_without(state.running, key), **account)
 
 
 def _on_phase_stopped(state: WorkflowState, e: ev.PhaseStopped) -> WorkflowState:
     task = state.active.get(e.task)
     if task is not None and task.step == "deciding":
         running = _without(state.running, e.task)
-        return _put(state, e.task, replace(task, step="ready"), e.us, running=running, ready=(*state.ready, e.task))
+        return put(state, e.task, replace(task, step="ready"), e.us, running=running, ready=(*state.ready, e.task))
     state = _over(state, e.task, e.us, step="ready")
     return replace(state, ready=(*state.ready, e.task))
 
@@ -136,7 +116,7 @@ def _on_phase_failed(state: WorkflowState, e: ev.PhaseFailed) -> WorkflowState:
     if task.step == "deciding":
         failed = replace(task, step="failed", failure=replace(e, retryable=False))
         running = _without(state.running, e.task)
-        return _put(state, e.task, failed, e.us, running=running, attention=(*state.attention, e.task))
+        return put(state, e.task, failed, e.us, running=running, attention=(*state.attention, e.task))
     state = _over(state, e.task, e.us, step="failed", failure=e, tries=task.tries + 1, answers=())
     return replace(state, attention=(*state.attention, e.task))
 
@@ -144,16 +124,16 @@ def _on_phase_failed(state: WorkflowState, e: ev.PhaseFailed) -> WorkflowState:
 def _on_retry(state: WorkflowState, e: ev.RetryScheduled) -> WorkflowState:
     task = replace(_active(state, e.task, "failed"), step="back-off")
     timers = {**state.timers, e.task: e.until_us}
-    return _put(state, e.task, task, attention=_without(state.attention, e.task), timers=timers)
+    return put(state, e.task, task, attention=_without(state.attention, e.task), timers=timers)
 
 
 def _on_due(state: WorkflowState, e: ev.TaskDue) -> WorkflowState:
     task = _active(state, e.task, "back-off", "asking")
     timers = {key: until for key, until in state.timers.items() if key != e.task}
     if task.step == "back-off":
-        return _put(state, e.task, replace(task, step="ready"), timers=timers, ready=(*state.ready, e.task))
+        return put(state, e.task, replace(task, step="ready"), timers=timers, ready=(*state.ready, e.task))
     task = replace(task, step="accepted")
-    return _put(state, e.task, task, timers=timers, attention=(*state.attention, e.task))
+    return put(state, e.task, task, timers=timers, attention=(*state.attention, e.task))
 
 
 def _on_candidate(state: WorkflowState, e: ev.CandidateSaved) -> WorkflowState:
@@ -263,7 +243,7 @@ def _on_suspended(state: WorkflowState, e: ev.TaskSuspended) -> WorkflowState:
     if task.step == "running":
         state = _over(state, e.task, e.us, **changes)
     else:
-        state = _put(state, e.task, replace(task, **changes), e.us, ready=_without(state.ready, e.task))
+        state = put(state, e.task, replace(task, **changes), e.us, ready=_without(state.ready, e.task))
     if e.until_us is not None:
         return replace(state, timers={**state.timers, e.task: e.until_us})
     return replace(state, asking=(*state.asking, e.task))
@@ -276,91 +256,17 @@ def _on_answered(state: WorkflowState, e: ev.TaskAnswered) -> WorkflowState:
     questions = tuple(question for question in task.questions if question.id != e.id)
     answered = replace(task, questions=questions, answers=(*task.answers, e))
     if task.step == "ready":
-        return _put(state, e.task, answered)
+        return put(state, e.task, answered)
     gate = state.task(e.task).kind in ("approval", "pause")
     answered = replace(answered, step="decided" if gate else "ready")
-    state = _put(state, e.task, answered, asking=_without(state.asking, e.task))
+    state = put(state, e.task, answered, asking=_without(state.asking, e.task))
     if gate:
         return replace(state, attention=(*state.attention, e.task))
     return replace(state, ready=(*state.ready, e.task))
 
 
 def _on_saved(state: WorkflowState, e: ev.StateSaved) -> WorkflowState:
-    return _put(state, e.task, replace(_inside(state, e.task), saved_at=state.seq + 1))
-
-
-# ---- accounts
-
-
-def _inside(state: WorkflowState, key: str) -> TaskState:
-    task = state.active.get(key)
-    if task is None or task.step != "running":
-        raise OutsideRound
-    return task
-
-
-def _on_charge(state: WorkflowState, e: ev.ChargeAnnounced) -> WorkflowState:
-    task = _inside(state, e.task)
-    charges = (*task.charges, OpenCharge(receipt=e.receipt, reserve=e.reserve))
-    return _put(state, e.task, replace(task, charges=charges), reserved=state.reserved + e.reserve)
-
-
-def _on_usage(state: WorkflowState, e: ev.UsageCharged) -> WorkflowState:
-    task = _inside(state, e.task)
-    settled = [c for c in task.charges if e.receipt and c.receipt == e.receipt]
-    reserved = minus(state.reserved, sum((c.reserve for c in settled), NO_USAGE)) if settled else state.reserved
-    task = replace(task, charges=tuple(c for c in task.charges if c not in settled)) if settled else task
-    return _put(
-        state,
-        e.task,
-        task,
-        total=replace(state.total, usage=state.total.usage + e.usage),
-        reserved=reserved,
-        incomplete=state.incomplete or e.incomplete or missing(state, e.usage),
-    )
-
-
-def _on_child_started(state: WorkflowState, e: ev.ChildStarted) -> WorkflowState:
-    task = _inside(state, e.task)
-    known = task.children.get(e.child, Child(key=e.key))
-    children = {**task.children, e.child: replace(known, reserve=known.reserve + e.reserve)}
-    return _put(state, e.task, replace(task, children=children), reserved=state.reserved + e.reserve)
-
-
-def _on_child_charged(state: WorkflowState, e: ev.ChildCharged) -> WorkflowState:
-    where = "active" if e.task in state.active else "failed"
-    task: TaskState | None = getattr(state, where).get(e.task)
-    if task is None or e.child not in task.children:
-        raise InvalidStateTransition(f"{e.task}: {_whereabouts(state, e.task)}", f"child {e.child}")
-    old = task.children[e.child]
-    child = replace(old, reserve=NO_USAGE, usage=old.usage + e.usage, in_doubt=plus(old.in_doubt, e.in_doubt))
-    tasks = {**getattr(state, where), e.task: replace(task, children={**task.children, e.child: child})}
-    total = state.total
-    return replace(
-        state,
-        seq=state.seq + 1,
-        total=replace(total, usage=total.usage + e.usage, in_doubt=plus(total.in_doubt, e.in_doubt)),
-        reserved=minus(state.reserved, old.reserve),
-        incomplete=state.incomplete or e.incomplete,
-        **{where: tasks},
-    )
-
-
-def plus(a: Usage, b: Usage) -> Usage:
-    """The sum, without making a new value for nothing."""
-    return a if b == NO_USAGE else a + b
-
-
-def minus(a: Usage, b: Usage) -> Usage:
-    """What is left of `a`."""
-    return Usage(
-        input_tokens=a.input_tokens - b.input_tokens,
-        output_tokens=a.output_tokens - b.output_tokens,
-        cache_read_tokens=a.cache_read_tokens - b.cache_read_tokens,
-        cache_write_tokens=a.cache_write_tokens - b.cache_write_tokens,
-        requests=a.requests - b.requests,
-        cost_usd=a.cost_usd - b.cost_usd,
-    )
+    return put(state, e.task, replace(inside(state, e.task), saved_at=state.seq + 1))
 
 
 # ---- the whole
@@ -489,10 +395,10 @@ FOLD: dict[type[Value], Callable[[WorkflowState, Any], WorkflowState]] = {
     ev.TaskSuspended: _on_suspended,
     ev.TaskAnswered: _on_answered,
     ev.StateSaved: _on_saved,
-    ev.ChargeAnnounced: _on_charge,
-    ev.UsageCharged: _on_usage,
-    ev.ChildStarted: _on_child_started,
-    ev.ChildCharged: _on_child_charged,
+    ev.ChargeAnnounced: on_charge,
+    ev.UsageCharged: on_usage,
+    ev.ChildStarted: on_child_started,
+    ev.ChildCharged: on_child_charged,
     ev.QuotaPaused: _on_quota_paused,
     ev.QuotaEnded: _on_quota_ended,
     ev.WorkflowExtended: _on_extended,

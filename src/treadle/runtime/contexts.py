@@ -16,8 +16,8 @@ from treadle.core.usage import NO_USAGE, Usage
 from treadle.core.values import replace
 from treadle.effects.tasks import Given
 from treadle.kernel.workflow import Condition, Perform
+from treadle.kernel.workflow_accounts import minus
 from treadle.kernel.workflow_budget import admission, may_settle, room
-from treadle.kernel.workflow_fold import minus
 from treadle.kernel.workflow_states import TaskState
 from treadle.ports.task import (
     Answer,

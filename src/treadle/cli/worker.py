@@ -1,0 +1,150 @@
+"""`treadle worker` and `treadle recover`: go on with what nobody owns any more, for ever or once."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from .arguments import Namespace, Parser
+from .values import whole
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
+    from treadle.app.runtime import Runtime
+
+    from .notify import Notifier
+    from .place import Place
+
+LOOK_S = 2.0
+FIRST_RETRY_S, LAST_RETRY_S = 2.0, 60.0
+
+
+def parser(name: str) -> Parser:
+    """Their arguments."""
+    if name == "worker":
+        text = (
+            "Go on with executions that nobody owns: killed ones, answered ones, those whose quota is back. Keeps looking.\n\n"
+            "What a person stopped, what failed and what waits is left alone. On SIGTERM it hands everything back, so that\n"
+            "the next worker goes on: made for systemd."
+        )
+    else:
+        text = "Go on with executions that nobody owns, until each rests; then end. See treadle worker."
+    made = Parser(name, partial(work, once=name == "recover"), text)
+    made.option(
+        "--concurrency", metavar="N", type=whole("--concurrency"), default=16, help="executions at a time (default: 16)"
+    )
+    return made.notify().store()
+
+
+def work(given: Namespace, *, once: bool) -> int:
+    """Runs until it is told to stop, or until nothing is left."""
+    from .notify import notifier
+    from .place import place
+
+    where = place(given.store)
+    target = given.notify if given.notify is not None else where.settings.defaults.get("notify")
+    told = notifier(target, where.settings.environ)
+    return anyio.run(partial(_work, where, given.concurrency, told, once=once))
+
+
+async def _work(where: Place, concurrency: int, told: Notifier | None, *, once: bool) -> int:
+    from treadle.core.endings import SIGNAL_EXITS
+
+    from .place import running
+    from .signals import Stopping
+
+    stopping = Stopping(lambda: None)
+    observers = () if told is None else (told,)
+    async with running(where, create=not once, observers=observers) as runtime, anyio.create_task_group() as group:
+        stopping.stop = group.cancel_scope.cancel
+        await group.start(stopping.watch)
+        if told is not None:
+            group.start_soon(told.serve)
+        worker = Worker(runtime, group, anyio.Semaphore(concurrency))
+        await worker.serve(once=once)
+        group.cancel_scope.cancel()
+    if told is not None:
+        told.close()
+    return SIGNAL_EXITS[stopping.name] if stopping.name and once else 0
+
+
+class Worker:
+    """Looks for executions without an owner and drives each to its rest."""
+
+    def __init__(self, runtime: Runtime, group: TaskGroup, room: anyio.Semaphore) -> None:
+        self.runtime, self.group, self.room = runtime, group, room
+        self._busy: set[str] = set()
+        self._refused: dict[str, int] = {}  # execution -> its head when it could not be gone on with
+        self._retry_s: dict[str, float] = {}
+
+    async def serve(self, *, once: bool) -> None:
+        """Looks every two seconds; once: until nothing is left."""
+        while True:
+            for execution_id, head in await self._waiting():
+                self._busy.add(execution_id)
+                self.group.start_soon(self._one, execution_id, head)
+            if once and not self._busy:
+                return
+            await anyio.sleep(0.1 if once else LOOK_S)
+
+    async def _waiting(self) -> list[tuple[str, int]]:
+        from treadle.app.listing import listing
+
+        rows = {row.execution_id: row.head for row in await self.runtime.ledger.rows()}
+        return [
+            (execution_id, rows[execution_id])
+            for entry in await listing(self.runtime.ledger)
+            if (execution_id := entry.document["execution_id"]) in rows
+            and execution_id not in self._busy
+            and self._refused.get(execution_id) != rows[execution_id]
+            and not entry.owner_alive
+            and _goes_on_by_itself(entry.document)
+        ]
+
+    async def _one(self, execution_id: str, head: int) -> None:
+        from treadle.app.runtime import Reopening
+        from treadle.core.errors import InputError, LedgerError, OwnerAlive
+
+        from .resume import defined
+
+        try:
+            async with self.room:
+                state = await self.runtime.state(execution_id)
+                loop, definition, _ = defined(state.definition, None)
+                session = await self.runtime.resume(execution_id, loop, Reopening(), definition=definition)
+                _say(f"{execution_id}: goes on in round {session.state.round}")
+                try:
+                    document = await session.run()
+                finally:
+                    await session.close()
+                self._retry_s.pop(execution_id, None)
+                _say(f"{execution_id}: {document['status']}, {document['code']}")
+        except OwnerAlive:
+            pass  # another worker was quicker
+        except InputError as error:
+            self._refused[execution_id] = head
+            _say(f"{execution_id}: left alone: {error}")
+        except LedgerError as error:  # recovery is tried again until it is done (case 22)
+            wait_s = self._retry_s.get(execution_id, FIRST_RETRY_S)
+            self._retry_s[execution_id] = min(LAST_RETRY_S, wait_s * 2)
+            _say(f"{execution_id}: the store failed, again in {wait_s:g} s: {error}")
+            await anyio.sleep(wait_s)
+        finally:
+            self._busy.discard(execution_id)
+
+
+def _goes_on_by_itself(document: dict[str, Any]) -> bool:
+    """Nobody asked it to stop, and it waits for nobody (case 33)."""
+    if document["status"] == "running":
+        return True
+    pending = document["pending"]
+    return document["code"] == "quota" and pending is not None and pending["until_us"] is not None
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
