@@ -55,7 +55,9 @@ class Photographer(Observer):
 
 def main() -> int:
     """Runs the loop and writes the picture."""
-    console = Console(record=True, width=104, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    console = Console(
+        record=True, width=104, file=io.StringIO(), force_terminal=True, color_system="truecolor", highlight=False
+    )
     console.print(f"[bold green]$[/] {COMMAND}", highlight=False)
     with tempfile.TemporaryDirectory() as folder:
         workspace = Path(folder) / "work"
@@ -72,7 +74,9 @@ def main() -> int:
         )
         result = run_sync(loop, "Fix the failing test", store="memory:", observers=(Photographer(console),))
     rest = rest_of(result.execution_id, result.state)
-    console.print(f"{result.execution_id} [green]{rest.label}[/] · {rest.accounts} · next: {rest.next}", highlight=False)
+    console.print(
+        f"{result.execution_id} [green]{rest.label}[/] · {rest.accounts} · next: {rest.next}", highlight=False
+    )
     IMAGE.parent.mkdir(parents=True, exist_ok=True)
     console.save_svg(str(IMAGE), title="treadle")
     return 0 if result.is_success else 1

@@ -13,7 +13,7 @@ from treadle.spec.definitions import Loop
 def _adapter(loop: Loop) -> Any:
     from pydantic import TypeAdapter
 
-    return TypeAdapter(loop.input_type)
+    return TypeAdapter[Any](loop.input_type or str)
 
 
 def input_schema(loop: Loop) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from treadle.core.errors import TreadleError
@@ -80,7 +80,6 @@ class Batch:
     taken: Sequence[int] = ()  # ids of Posted that these records consume
     snapshot: Snapshot | None = None
     summary: Summary | None = None
-    sync: bool = field(default=True)
 
 
 Done = Callable[[TreadleError | None], None]

@@ -15,7 +15,7 @@ from treadle.ports.model import Model
 from treadle.ports.toolset import Toolset
 
 CheckFunction = Callable[[RoundContext, Any], Verdict | Awaitable[Verdict]]
-ActFunction = Callable[[RoundContext, str], Any]
+ActFunction = Callable[[RoundContext, str | None], Any]
 
 
 def _nothing() -> Mapping[str, Any]:
