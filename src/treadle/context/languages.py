@@ -62,6 +62,8 @@ RUST = """
 (type_item name: (_) @name) @def
 (mod_item name: (_) @name) @def
 (macro_definition name: (_) @name) @def
+(macro_definition) @tokens
+(macro_invocation) @tokens
 """
 
 JAVA = """
@@ -82,6 +84,7 @@ C = """
 (union_specifier name: (_) @name body: (_)) @def
 (enum_specifier name: (_) @name body: (_)) @def
 (type_definition declarator: (_) @name) @def
+(translation_unit (declaration declarator: (init_declarator declarator: (_) @name value: (initializer_list))) @def)
 (preproc_function_def name: (_) @name) @def
 """
 

@@ -116,7 +116,9 @@ def _render(candidates: Sequence[Candidate], modality: Modality, plan: LoadingPl
     if spent > room:
         short = f"{total} files; no room"
         return Rendered(short if weight(short) + 1 <= room else "", (), total, definitions)
-    spent = _fill(chosen, plan, room, spent)
+    spent = _fill_paths(chosen, int(room * PATHS), spent)
+    spent = _fill_definitions(chosen, room, spent)
+    spent = _fill_paths(chosen, room, spent)
     if plan.full:
         _fill_whole(chosen, room, spent)
     listed = [one for one in chosen if one.listed]
@@ -130,9 +132,8 @@ def _render(candidates: Sequence[Candidate], modality: Modality, plan: LoadingPl
     return Rendered(text, tuple(map(_entry, (*leading, *tail))), len(left), lines - shown)
 
 
-def _fill(chosen: list[_Chosen], plan: LoadingPlan, room: int, spent: int) -> int:
-    """Takes leading paths, then definitions by their worth for their weight, then whatever paths still fit."""
-    spent = _fill_paths(chosen, int(room * PATHS), spent)
+def _fill_definitions(chosen: list[_Chosen], room: int, spent: int) -> int:
+    """Takes definitions by their worth for their weight, the path above them included where it is not there yet."""
     shares = iter(_shares([line.score for one in chosen for line in one.lines], CHANGED_DEFINITIONS))
     heap: list[tuple[float, int, int]] = []
     for place, one in enumerate(chosen):
@@ -148,7 +149,7 @@ def _fill(chosen: list[_Chosen], plan: LoadingPlan, room: int, spent: int) -> in
             spent += cost
             one.listed = True
             one.shown.add(number)
-    return _fill_paths(chosen, room, spent)
+    return spent
 
 
 def _fill_paths(chosen: list[_Chosen], room: int, spent: int) -> int:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .languages import grammar, language_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 WIDTH = 100  # characters of a definition's first line that are kept
 MOST = 4_000  # definitions of one file; more are data
@@ -16,7 +19,7 @@ KEYWORD_LINE = re.compile(
     r"^[ \t]*(?:(?:export|default|public|private|protected|internal|static|abstract|final|open|override|async|pub|local"
     r"|inline|virtual|sealed|data|partial|extern|cdef|cpdef)\s+)*"
     r"(?:def|class|func|fn|fun|function|interface|struct|enum|trait|object|module|protocol|proc|sub|macro|record|cdef class)"
-    r"\s+([\w.:]+)[^=;]*$"
+    r"\s+([\w.:$]+)[^=]*$"
     r"|^([\w-]+)\s*\(\)\s*\{",
     re.M,
 )
@@ -55,12 +58,27 @@ def _parsed(language: str, data: bytes) -> list[Definition]:
     lines = data.split(b"\n")
     found: dict[int, Definition] = {}
     for _, captures in QueryCursor(query).matches(root):
+        if "tokens" in captures:
+            _unparsed(captures["tokens"][0], lines, found)
+            continue
         node, name = captures["def"][0], captures["name"][0]
         row = node.start_point.row if node.type == "type_definition" else name.start_point.row
         if row not in found and len(found) < MOST:
             title = (name.text or b"").decode(errors="replace")
             found[row] = Definition(row + 1, node.end_point.row + 1, _name(title), _clip(lines[row]))
     return [found[row] for row in sorted(found)]
+
+
+def _unparsed(node: Node, lines: list[bytes], found: dict[int, Definition]) -> None:
+    """Definitions among the tokens of a macro, which the grammar does not parse."""
+    first, last = node.start_point.row, node.end_point.row
+    if last - first < 2:
+        return
+    inside = b"\n".join(lines[first + 1 : last]).decode(errors="replace")
+    for one in _matched(KEYWORD_LINE, inside):
+        row = first + one.line
+        if row not in found and len(found) < MOST:
+            found[row] = one._replace(line=row + 1, end=min(first + 1 + one.end, last))
 
 
 def _name(title: str) -> str:

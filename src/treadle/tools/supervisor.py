@@ -148,6 +148,8 @@ class Family:
     def kill(self, woken: int) -> int:
         """Kills and collects everything. How many processes it could not get rid of."""
         deadline = time.monotonic() + KILL_WITHIN_S
+        if not LINUX:
+            self.signal_all(signal.SIGKILL)  # what is left of the group is not ours to wait for
         while True:
             self.reap()
             if self.all_gone:
