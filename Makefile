@@ -55,7 +55,7 @@ types: .venv/.setup
 	.venv/bin/pyright
 
 layers: .venv/.setup
-	.venv/bin/lint-imports --no-logo
+	.venv/bin/lint-imports --no-logo --no-cache
 
 sizes: .venv/.setup
 	.venv/bin/python tools/sizes.py

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from fixtures.wire import replay
@@ -21,6 +21,7 @@ from treadle.ports.model import Model, Reply
 from treadle.testing import Answer
 
 WIRES = ["openai:gpt-4o", "anthropic:claude-sonnet-4-6", "google:gemini-2.5-pro"]
+UNSHRUNK = [Phase.explicit, Phase.reuse, Phase.generate]  # an example is a request: making it smaller takes minutes
 KEYS = (
     "choices message content tool_calls function name arguments finish_reason usage prompt_tokens completion_tokens "
     "error type code delta index id text input stop_reason content_block candidates parts functionCall args "
@@ -84,7 +85,7 @@ def test_any_body_is_a_reply_or_a_provider_error(name: str) -> None:
         @given(
             status=st.sampled_from([200, 200, 400, 429, 500]), body=JSON | st.binary(max_size=40), stream=st.booleans()
         )
-        @settings(suppress_health_check=list(HealthCheck))
+        @settings(suppress_health_check=list(HealthCheck), phases=UNSHRUNK)
         def any_body(status: int, body: Any, stream: bool) -> None:
             data = body if isinstance(body, bytes) else json.dumps(body).encode()
             chunks = [b"data: " + data + b"\n\n"] if stream else [data]
@@ -112,7 +113,7 @@ def test_any_damage_to_a_good_answer_is_a_reply_or_a_provider_error(name: str) -
             value=JSON,
             cut=st.booleans(),
         )
-        @settings(suppress_health_check=list(HealthCheck))
+        @settings(suppress_health_check=list(HealthCheck), phases=UNSHRUNK)
         def any_damage(which: int, path: list[int], value: Any, cut: bool) -> None:
             response = dict(recorded[which])
             part = "events" if "events" in response else "body"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -314,6 +315,21 @@ def test_nobody_at_the_address_costs_nothing(name: str) -> None:
         error = run(server, name, use)
         assert (error.kind, error.maybe_charged) == ("network", False)
         assert server.url in str(error)
+
+
+@pytest.mark.req("SE-01")
+@pytest.mark.parametrize("name", MODELS)
+def test_a_key_that_comes_back_shows_in_no_trace(name: str) -> None:
+    async def use(model: Model) -> str:
+        with pytest.raises(ProviderError) as caught:
+            await model.request(request(view_of(prompted("go"))))
+        return "".join(traceback.format_exception(caught.value))
+
+    echo = json.dumps({"error": {"message": f"bad key {replay.KEY}", "headers": {"authorization": replay.KEY}}})
+    with Replay(Answer(status=401, headers=JSON, chunks=[echo.encode()])) as server:
+        trace = run(server, name, use)
+        assert "bad key [key]" in trace
+        assert replay.KEY not in trace
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

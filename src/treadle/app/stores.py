@@ -35,7 +35,7 @@ def is_absent(url: str) -> bool:
 
 def store_files(url: str) -> tuple[Path, ...]:
     """The files that a store consists of: no part of a workspace, even where they lie in one."""
-    if url == "memory:":
+    if url in ("", "memory:"):
         return ()
     file = _file_of(url).resolve()
     return tuple(file.with_name(file.name + end) for end in ("", "-wal", "-shm", ".owners"))
