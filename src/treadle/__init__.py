@@ -10,55 +10,103 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from treadle.app.api import Result, resume, resume_sync, run, run_sync
+    from treadle.app.workflows import Decision, WorkflowResult, resume_workflow, run_workflow
     from treadle.core.errors import TreadleError
     from treadle.core.usage import Usage
     from treadle.ports.callback import RoundContext, Verdict, accept, reject
+    from treadle.ports.task import LoopTaskContext, QuotaReached, TaskContext
     from treadle.ports.toolset import Toolset
     from treadle.spec.definitions import Agent, Command, Judge, Loop, Person
+    from treadle.spec.workflows import (
+        ApprovalTask,
+        Asks,
+        Budget,
+        LoopTask,
+        OnQuota,
+        PauseTask,
+        Retry,
+        RunTask,
+        Task,
+        Workflow,
+    )
     from treadle.tools.function import tool
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Agent": "treadle.spec.definitions",
+    "ApprovalTask": "treadle.spec.workflows",
+    "Asks": "treadle.spec.workflows",
+    "Budget": "treadle.spec.workflows",
     "Command": "treadle.spec.definitions",
+    "Decision": "treadle.app.workflows",
     "Judge": "treadle.spec.definitions",
     "Loop": "treadle.spec.definitions",
+    "LoopTask": "treadle.spec.workflows",
+    "LoopTaskContext": "treadle.ports.task",
+    "OnQuota": "treadle.spec.workflows",
+    "PauseTask": "treadle.spec.workflows",
     "Person": "treadle.spec.definitions",
+    "QuotaReached": "treadle.ports.task",
     "Result": "treadle.app.api",
+    "Retry": "treadle.spec.workflows",
     "RoundContext": "treadle.ports.callback",
+    "RunTask": "treadle.spec.workflows",
+    "Task": "treadle.spec.workflows",
+    "TaskContext": "treadle.ports.task",
     "Toolset": "treadle.ports.toolset",
     "TreadleError": "treadle.core.errors",
     "Usage": "treadle.core.usage",
     "Verdict": "treadle.ports.callback",
+    "Workflow": "treadle.spec.workflows",
+    "WorkflowResult": "treadle.app.workflows",
     "accept": "treadle.ports.callback",
     "reject": "treadle.ports.callback",
     "resume": "treadle.app.api",
     "resume_sync": "treadle.app.api",
+    "resume_workflow": "treadle.app.workflows",
     "run": "treadle.app.api",
     "run_sync": "treadle.app.api",
+    "run_workflow": "treadle.app.workflows",
     "tool": "treadle.tools.function",
 }
 
 __all__ = [
     "Agent",
+    "ApprovalTask",
+    "Asks",
+    "Budget",
     "Command",
+    "Decision",
     "Judge",
     "Loop",
+    "LoopTask",
+    "LoopTaskContext",
+    "OnQuota",
+    "PauseTask",
     "Person",
+    "QuotaReached",
     "Result",
+    "Retry",
     "RoundContext",
+    "RunTask",
+    "Task",
+    "TaskContext",
     "Toolset",
     "TreadleError",
     "Usage",
     "Verdict",
+    "Workflow",
+    "WorkflowResult",
     "__version__",
     "accept",
     "reject",
     "resume",
     "resume_sync",
+    "resume_workflow",
     "run",
     "run_sync",
+    "run_workflow",
     "tool",
 ]
 

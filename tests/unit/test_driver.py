@@ -562,3 +562,29 @@ def test_time_spent_waiting_for_a_quota_does_not_count(tmp_path: Path) -> None:
         await session.close()
 
     in_runtime("memory:", tmp_path, test, clock=clock, quota_wait_s=None)
+
+
+@pytest.mark.req("AG-18")
+def test_a_response_is_streamed_only_to_somebody_who_reads_it(tmp_path: Path) -> None:
+    class Reader(ToldOf):
+        wants_text = True
+
+        def __init__(self) -> None:
+            super().__init__("look")
+            self.text = ""
+
+        def notify(self, progress: Progress) -> None:
+            self.text += progress.data if progress.kind == "text.delta" else ""
+
+    class Uninterested(Reader):
+        wants_text = False
+
+    async def test(runtime: Runtime) -> None:
+        for observer, text in ((Reader(), "First I look."), (Uninterested(), "")):
+            runtime.observers = (observer,)
+            session = await runtime.start(a_loop(scripted(PLAN, DONE)), "the task")
+            await session.run()
+            await session.close()
+            assert observer.text == text
+
+    in_runtime("memory:", tmp_path, test)

@@ -89,6 +89,27 @@ def test_reasoning_that_has_become_stale_is_dropped_and_not_sent_twice() -> None
         assert server.body()["thinking"]["block_binding"] == {"prefix_mismatch_behavior": "drop_block"}
 
 
+@pytest.mark.parametrize(("level", "effort"), [("high", "high"), ("minimal", "low"), (True, None)])
+def test_a_level_of_thinking_is_kept_beside_the_binding(level: Any, effort: str | None) -> None:
+    async def use(model: Model) -> None:
+        await model.request(request(view_of(prompted("go")), settings={"thinking": level}))
+
+    with Replay(good("anthropic")) as server:
+        run(server, "anthropic:claude-opus-5-5", use)
+        body = server.body()
+    assert body["thinking"] == {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+    assert body.get("output_config", {}).get("effort") == effort
+
+
+def test_thinking_can_be_turned_off() -> None:
+    async def use(model: Model) -> None:
+        await model.request(request(view_of(prompted("go")), settings={"thinking": False}))
+
+    with Replay(good("anthropic")) as server:
+        run(server, "anthropic:claude-opus-5-5", use)
+        assert "block_binding" not in json.dumps(server.body().get("thinking"))
+
+
 @pytest.mark.req("LG-04")
 def test_a_library_that_wants_to_send_again_is_stopped() -> None:
     async def use(model: Model) -> ProviderError:

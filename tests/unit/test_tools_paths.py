@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.tools import refusal, use
+from support.tools import call, context, refusal, use
 from treadle.core.errors import ToolError
 from treadle.tools.builtin import WorkspaceTools, contents
 from treadle.tools.builtin.paths import Workspace
@@ -140,7 +141,10 @@ def test_a_link_in_a_circle_is_refused(root):
     ],
 )
 def test_what_git_keeps_cannot_be_written(root, path):
-    assert refusal(WorkspaceTools(root), "write_file", path=path, text="x").kind == "safety"
+    tools = WorkspaceTools(root)
+    assert refusal(tools, "write_file", path=path, text="x").kind == "safety"
+    with pytest.raises(ToolError):  # nor without having been prepared
+        anyio.run(tools.run, call(tools, "write_file", path=path, text="x"), context())
     assert (root / ".git" / "config").read_text() == "[core]\n"
     assert list((root / ".git" / "hooks").iterdir()) == []
     assert not (root / "src" / ".git").exists()
@@ -257,6 +261,24 @@ def test_a_folder_that_is_exchanged_for_a_link_after_the_check_is_not_followed(r
         contents.replace(place, b"written")
     assert outside_of(root) == {"secret": SECRET}
     assert (root / "moved" / "secret").read_text() == "written"
+
+
+@pytest.mark.req("AG-23")
+def test_a_folder_that_is_exchanged_for_a_link_during_the_check_is_not_followed(root, monkeypatch):
+    """At the worst instant: it has been looked at, and is about to be opened."""
+    (root / "spot").mkdir()
+    look = os.stat
+
+    def exchange(path, **options):
+        found = look(path, **options)
+        if path == "spot":
+            (root / "spot").rmdir()
+            (root / "spot").symlink_to("../outside")
+        return found
+
+    monkeypatch.setattr(os, "stat", exchange)
+    with pytest.raises(ToolError), Workspace(root).locate("spot/secret"):
+        pass
 
 
 def test_a_file_that_is_exchanged_for_a_link_after_the_check_is_not_followed(root):

@@ -46,6 +46,8 @@ def test_a_protected_path_cannot_be_written_or_edited(tools, root, path):
         error = refusal(tools, name, path=path, **args)
         assert error.kind == "safety"
         assert "sudo" not in error.hint
+        with pytest.raises(ToolError):  # nor without having been prepared
+            anyio.run(tools.run, call(tools, name, path=path, **args), context())
     assert contents(root) == before
 
 

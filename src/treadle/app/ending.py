@@ -12,9 +12,12 @@ from treadle.core.endings import RETRY, ending, is_final
 from treadle.core.errors import ConfigurationError
 from treadle.core.spoken import count, duration, money, one_line, plain
 from treadle.kernel.states import LoopState
+from treadle.kernel.workflow_states import WorkflowState
 from treadle.runtime.document import document, to_json
 
+from . import workflow_ending
 from .history import RoundRecord, round_document
+from .listing import AnyState
 
 _FLAGS = {"max_turns": "--max-turns", "max_cost": "--max-cost", "max_time": "--max-time", "max_tokens": "--max-tokens"}
 
@@ -29,8 +32,12 @@ class Rest(NamedTuple):
     next: str
 
 
-def rest_of(execution_id: str, state: LoopState, *, store: str = "", short_id: str = "") -> Rest:
+def rest_of(execution_id: str, state: AnyState, *, store: str = "", short_id: str = "") -> Rest:
     """The execution as it stands. `store` is named in the next command where it is not the usual one."""
+    if isinstance(state, WorkflowState):
+        label, colour, why = workflow_ending.words(state)
+        following = workflow_ending.next_command(short_id or execution_id, state, store=store)
+        return Rest(label, colour, why, workflow_ending.accounts(state), following)
     if state.status == "running":
         label, colour, why = "running", "blue", ""
     else:
@@ -101,7 +108,7 @@ def artifact_path(state_dir: Path, execution_id: str) -> Path:
 
 
 def write_artifact(
-    state_dir: Path, execution_id: str, state: LoopState, rounds: list[RoundRecord], *, store: str = ""
+    state_dir: Path, execution_id: str, state: AnyState, rounds: list[RoundRecord], *, store: str = ""
 ) -> Path:
     """Both forms of the ending, each whole or not at all; the path of the page. ConfigurationError where that fails."""
     page = artifact_path(state_dir, execution_id)
@@ -116,11 +123,13 @@ def write_artifact(
     return page
 
 
-def artifact(execution_id: str, state: LoopState, rounds: list[RoundRecord]) -> dict[str, Any]:
+def artifact(execution_id: str, state: AnyState, rounds: list[RoundRecord]) -> dict[str, Any]:
     """The document of SV-03, what the table of endings says of it, and the rounds."""
-    found = document(execution_id, state)
-    if state.status != "running":
-        row = ending(state.status, state.code)
+    flow = isinstance(state, WorkflowState)
+    found = workflow_ending.artifact(execution_id, state) if flow else document(execution_id, state)
+    status, code = found["status"], found["code"]
+    if status != "running":
+        row = ending(status, code)
         found |= {
             "is_success": row.success,
             "is_nonfailure": row.nonfailure,
@@ -131,8 +140,10 @@ def artifact(execution_id: str, state: LoopState, rounds: list[RoundRecord]) -> 
     return found
 
 
-def page_text(execution_id: str, state: LoopState, rounds: list[RoundRecord], *, store: str = "") -> str:
+def page_text(execution_id: str, state: AnyState, rounds: list[RoundRecord], *, store: str = "") -> str:
     """The page for people."""
+    if isinstance(state, WorkflowState):
+        return workflow_ending.page_text(execution_id, state, store=store)
     rest = rest_of(execution_id, state, store=store)
     lines = [f"{execution_id}  {rest.label}", rest.why, rest.accounts, "", "Task", _indented(state.task)]
     if state.outcome:

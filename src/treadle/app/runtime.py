@@ -171,7 +171,10 @@ class Runtime:
     # ---- looking and steering
 
     async def state(self, execution_id: str, *, at: int | None = None) -> LoopState:
-        """The state now, or as it was after record `at`."""
+        """The state now, or as it was after record `at`. InputError where it is no loop."""
+        row = await self.ledger.row(execution_id)
+        if row.kind != "loop":
+            raise InputError(f"{row.execution_id} is a {row.kind}, not a loop.")
         return (await load_state(self.ledger, execution_id, at=at))[0]
 
     async def steer(self, execution_id: str, steering: Steering) -> LoopState:

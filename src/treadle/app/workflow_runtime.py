@@ -68,6 +68,12 @@ class WorkflowSession:
             found[key] = from_json(await self.journal.text(done.at)) if held is None else held
         return found
 
+    async def steer(self, steering: Steering) -> None:
+        """An answer or an extension from this very process. AnswerRefused, InputError."""
+        for event in to_events(self.state, [steering], self.journal.clock.wall_us()):
+            self.journal.emit(event)
+        await self.journal.flush()
+
     async def close(self) -> None:
         """Gives the execution up."""
         await self.journal.close()
@@ -235,7 +241,8 @@ class WorkflowRuntime:
             await journal.close()
         return journal.state
 
-    def resting(self, state: WorkflowState, how: Reopening, *, priced: bool = False) -> str:
+    @staticmethod
+    def resting(state: WorkflowState, how: Reopening, *, priced: bool = False) -> str:
         """Why an execution does not go on by itself, in words; empty where a session may be opened."""
         if state.status in ("running", "paused"):
             return ""

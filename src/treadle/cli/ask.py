@@ -4,15 +4,38 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Literal, TextIO
+from typing import Literal, Protocol, TextIO
 
 import anyio
 
-from treadle.core.events import Suspended
 from treadle.core.spoken import plain
 from treadle.kernel.steering import Answer
 
 Decision = Literal["answer", "approve", "reject"]
+
+
+class Asked(Protocol):
+    """A question, of a loop or of a task of a workflow. Its kind is `question` where a decision is not enough."""
+
+    @property
+    def id(self) -> str:
+        """What an answer names."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """Of what sort it is."""
+        ...
+
+    @property
+    def prompt(self) -> str:
+        """In words."""
+        ...
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Empty: any text."""
+        ...
 
 
 class Later(Exception):
@@ -26,7 +49,7 @@ class Terminal:
         self._stdin, self._stream, self._actor = stdin, stream, actor
         self._buffer = b""
 
-    async def ask(self, pending: Suspended | None) -> Answer:
+    async def ask(self, pending: Asked | None) -> Answer:
         """The person's answer. Later: none for now."""
         if pending is None:
             raise Later
@@ -41,7 +64,7 @@ class Terminal:
             reason = await self._line("What is to be done better? ")
         return self._answer(pending, "reject", reason)
 
-    def _answer(self, pending: Suspended, decision: Decision, text: str) -> Answer:
+    def _answer(self, pending: Asked, decision: Decision, text: str) -> Answer:
         return Answer(request_id=pending.id, decision=decision, text=text, actor=self._actor)
 
     async def _one_of(self, choices: tuple[str, ...]) -> str:

@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from treadle.app.listing import document_of
 from treadle.core.errors import ConfigurationError
 from treadle.core.spoken import plain
-from treadle.runtime.document import document, to_json
+from treadle.runtime.document import to_json
 
 from .output import warn
 from .place import Place
 
 if TYPE_CHECKING:
-    from treadle.app.runtime import Session
+    from .drive import Driven
 
 TAIL = 4000  # characters of the log that are shown where it could not start
 
@@ -90,9 +91,9 @@ class Readiness:
             raise ConfigurationError("--detached is Treadle's own; use --detach.")
         return cls(execution_id, int(writer))
 
-    def begun(self, session: Session) -> None:
+    def begun(self, session: Driven) -> None:
         """The execution is durable: says so, whether or not anybody still waits."""
         if self.writer is None:
             return
         with contextlib.suppress(BrokenPipeError), os.fdopen(self.writer, "wb") as pipe:
-            pipe.write(to_json(document(session.execution_id, session.state)) + b"\n")
+            pipe.write(to_json(document_of(session.execution_id, session.state)) + b"\n")

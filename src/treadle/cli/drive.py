@@ -5,27 +5,66 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 
 from treadle.app.ending import rest_of, write_artifact
 from treadle.app.history import rounds
-from treadle.app.runtime import Runtime, Session
+from treadle.app.listing import AnyState, document_of
+from treadle.app.runtime import Runtime
 from treadle.app.views import View, progress_view
 from treadle.core.endings import SIGNAL_EXITS
 from treadle.core.errors import AnswerRefused, ConfigurationError, LedgerError
 from treadle.kernel.states import LoopState
+from treadle.kernel.steering import Steering
 from treadle.ports.ledger import Ledger
-from treadle.runtime.document import document
+from treadle.ports.observer import Observer
 
-from .ask import Later, Terminal, terminal
+from .ask import Asked, Later, Terminal, terminal
 from .notify import Notifier
 from .output import banner, print_json, warn
 from .place import Place, running
 from .signals import Stopping
+from .workflow_view import WorkflowView
 
 LOOK_S = 0.5  # how often it is looked whether somebody else has answered meanwhile
+
+
+class _Driver(Protocol):
+    def interrupt(self) -> None:
+        """Asks for a clean stop."""
+
+
+class Driven(Protocol):
+    """A session of a loop or of a workflow."""
+
+    @property
+    def execution_id(self) -> str:
+        """The execution's id."""
+        ...
+
+    @property
+    def state(self) -> AnyState:
+        """The state as of now."""
+        ...
+
+    @property
+    def driver(self) -> _Driver:
+        """What drives it."""
+        ...
+
+    async def run(self) -> dict[str, Any]:
+        """Drives it until it rests."""
+        ...
+
+    async def steer(self, steering: Steering) -> None:
+        """An answer from this process."""
+        ...
+
+    async def close(self) -> None:
+        """Gives it up."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,15 +75,17 @@ class Manner:
     quiet: bool = False
     actor: str = ""
     notifier: Notifier | None = None
-    begun: Callable[[Session], None] | None = None  # called once the execution is durable
+    begun: Callable[[Driven], None] | None = None  # called once the execution is durable
 
 
 async def drive(
-    where: Place, make: Callable[[Runtime], Awaitable[Session]], manner: Manner, *, create: bool = False
+    where: Place, make: Callable[[Runtime], Awaitable[Driven]], manner: Manner, *, create: bool = False
 ) -> int:
     """Runs what `make` gives until it rests; the exit code of the table of endings."""
     view = progress_view(sys.stderr, quiet=manner.quiet)
-    observers = (view,) if manner.notifier is None else (view, manner.notifier)
+    observers: tuple[Observer, ...] = (WorkflowView(view),)
+    if manner.notifier is not None:
+        observers = (*observers, manner.notifier)
     try:
         async with running(where, create=create, observers=observers) as runtime:
             session, signal = await _run(runtime, make, manner, view)
@@ -60,9 +101,9 @@ async def drive(
 
 
 async def _run(
-    runtime: Runtime, make: Callable[[Runtime], Awaitable[Session]], manner: Manner, view: View
-) -> tuple[Session | None, str]:
-    session: Session | None = None
+    runtime: Runtime, make: Callable[[Runtime], Awaitable[Driven]], manner: Manner, view: View
+) -> tuple[Driven | None, str]:
+    session: Driven | None = None
     stopping = Stopping(view.hide)
     async with anyio.create_task_group() as group:
         stopping.stop = group.cancel_scope.cancel
@@ -75,7 +116,7 @@ async def _run(
         try:
             if manner.begun is not None:
                 manner.begun(session)
-            await _until_it_rests(session, stopping, terminal(manner.actor), view)
+            await _until_it_rests(runtime.ledger, session, stopping, terminal(manner.actor), view)
         except LedgerError:
             warn(f"the store failed. What was committed is safe; then: treadle resume {session.execution_id}")
             raise
@@ -86,30 +127,38 @@ async def _run(
     return session, stopping.name
 
 
-async def _until_it_rests(session: Session, stopping: Stopping, person: Terminal | None, view: View) -> None:
-    await session.run()
-    while person is not None and not stopping.name and session.state.status == "waiting-input":
+async def _until_it_rests(
+    ledger: Ledger, session: Driven, stopping: Stopping, person: Terminal | None, view: View
+) -> None:
+    found = await session.run()
+    while person is not None and not stopping.name and found["status"] == "waiting-input":
         view.hide()
-        if not await _ask(session, stopping, person):
+        if not await _ask(ledger, session, stopping, person):
             return
         view.show()
-        await session.run()
+        found = await session.run()
 
 
-async def _ask(session: Session, stopping: Stopping, person: Terminal) -> bool:
+def _open_question(state: AnyState) -> Asked | None:
+    if isinstance(state, LoopState):
+        return state.pending
+    return next((question for key in state.asking for question in state.active[key].questions), None)
+
+
+async def _ask(ledger: Ledger, session: Driven, stopping: Stopping, person: Terminal) -> bool:
     """Whether to go on: the person has answered here, or somebody has elsewhere. Not so after "later" or a signal."""
     stop, later = stopping.stop, False
     async with anyio.create_task_group() as group:
 
         async def look() -> None:
-            while not await session.journal.ledger.posted(session.execution_id):  # noqa: ASYNC110 - others write it
+            while not await ledger.posted(session.execution_id):  # noqa: ASYNC110 - others write it
                 await anyio.sleep(LOOK_S)
             group.cancel_scope.cancel()
 
         stopping.stop = group.cancel_scope.cancel
         group.start_soon(look)
         try:
-            await session.steer(await person.ask(session.state.pending))
+            await session.steer(await person.ask(_open_question(session.state)))
         except AnswerRefused as refusal:
             warn(str(refusal))
         except Later:
@@ -121,29 +170,36 @@ async def _ask(session: Session, stopping: Stopping, person: Terminal) -> bool:
 
 
 async def conclude(
-    where: Place, ledger: Ledger, execution_id: str, state: LoopState, manner: Manner, *, signal: str = ""
+    where: Place, ledger: Ledger, execution_id: str, state: AnyState, manner: Manner, *, signal: str = ""
 ) -> int:
     """Writes the ending down, tells whoever wants to know, and prints it. The exit code."""
-    found = document(execution_id, state, signal=signal)
+    found = document_of(execution_id, state, signal=signal)
     await record_ending(where, ledger, execution_id, state)
     if manner.notifier is not None:
         await manner.notifier.send(found)
     return report(where, execution_id, state, manner, found)
 
 
-def report(where: Place, execution_id: str, state: LoopState, manner: Manner, found: dict[str, Any]) -> int:
+def report(where: Place, execution_id: str, state: AnyState, manner: Manner, found: dict[str, Any]) -> int:
     """The banner for people and the document for programs."""
     if not manner.quiet:
         banner(execution_id, rest_of(execution_id, state, store=where.named_store), stream=sys.stderr)
     if manner.json:
-        print_json(found)
+        print_json(whole_document(found, state))
     return int(found["exit_code"])
 
 
-async def record_ending(where: Place, ledger: Ledger, execution_id: str, state: LoopState) -> None:
+def whole_document(found: dict[str, Any], state: AnyState) -> dict[str, Any]:
+    """The document, with the tasks of a workflow."""
+    from treadle.runtime.workflow_document import with_tasks
+
+    return found if isinstance(state, LoopState) else with_tasks(found, state)
+
+
+async def record_ending(where: Place, ledger: Ledger, execution_id: str, state: AnyState) -> None:
     """The artifact of AG-17. One that cannot be written changes no outcome."""
-    records = await ledger.records(execution_id)
+    known = rounds(await ledger.records(execution_id)) if isinstance(state, LoopState) else []
     try:
-        write_artifact(where.settings.state_dir, execution_id, state, rounds(records), store=where.named_store)
+        write_artifact(where.settings.state_dir, execution_id, state, known, store=where.named_store)
     except ConfigurationError as error:
         warn(str(error))

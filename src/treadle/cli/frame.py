@@ -96,10 +96,10 @@ async def _show(where: Place, execution: str, *, json: bool) -> None:
     from treadle.kernel.continuation import frame_of
     from treadle.kernel.frame import dump_frame
 
-    from .place import found, opened
+    from .place import found_loop, opened
 
     async with opened(where) as ledger:
-        _, state = await found(ledger, execution)
+        _, state = await found_loop(ledger, execution)
     sealed = dump_frame(frame_of(state), max_iterations=state.settings.max_rounds)
     if not json:
         sealed = msgspec.json.format(
@@ -113,7 +113,7 @@ async def _verify(where: Place, what: str) -> None:
     from treadle.kernel.frame import load_frame
 
     from .output import warn
-    from .place import found, opened
+    from .place import found_loop, opened
 
     if Path(what).is_file():  # noqa: ASYNC240 - a small file, before anything runs
         data = _read(Path(what))
@@ -125,7 +125,7 @@ async def _verify(where: Place, what: str) -> None:
             warn(f"{what}: a sound frame of {frame.step_exec_id}.")
         return
     async with opened(where) as ledger:
-        row, state = await found(ledger, what)
+        row, state = await found_loop(ledger, what)
         await _verify_state(where, ledger, row.execution_id, state)
     warn(f"{row.execution_id}: its frame is sound.")
 
@@ -155,10 +155,10 @@ async def _export(where: Place, execution: str, file: str) -> None:
     from treadle.core.errors import ConfigurationError, OwnerAlive
 
     from .output import warn
-    from .place import found, opened
+    from .place import found_loop, opened
 
     async with opened(where) as ledger:
-        row, state = await found(ledger, execution)
+        row, state = await found_loop(ledger, execution)
         if row.owner_alive:
             raise OwnerAlive(
                 f"{row.execution_id} is being run by {row.owner}: stop it first, or it would go on in two places."

@@ -72,16 +72,41 @@ def _print(found: list[Listed], *, more: bool) -> None:
         table.add_column(name, no_wrap=True, justify="right" if name in ("rounds", "cost") else "left")
     table.add_column("task", no_wrap=True, overflow="ellipsis", ratio=1)
     now_us = time.time_ns() // 1000
-    for one in found:
+    for one in _nested(found):
         document = one.document
         label, style = status_words(document)
         age = duration(max(0, now_us - one.created_us))
         cost = money(document["cost_usd"] + document["in_doubt_usd"])
-        row = (document["execution_id"], Text(label, style=style), str(document["rounds"]), cost, age)
+        name = f"└ {document['execution_id']}" if one.parent else document["execution_id"]
+        row = (name, Text(label, style=style), str(document["rounds"]), cost, age)
         table.add_row(*row, one_line(str(document["task"]), 120))
     Console(highlight=False).print(table)
     if more:
         sys.stderr.write(f"The newest {SHOWN}; --limit N shows more.\n")
+
+
+def _nested(found: list[Listed]) -> list[Listed]:
+    """Executions inside a workflow below it, where that is listed, too."""
+    known = {one.document["execution_id"] for one in found}
+    inside: dict[str, list[Listed]] = {}
+    for one in found:
+        if one.parent in known:
+            inside.setdefault(one.parent, []).append(one)
+    ordered: list[Listed] = []
+    waiting = [one for one in reversed(found) if one.parent not in known]
+    while waiting:
+        ordered.append(one := waiting.pop())
+        waiting += reversed(inside.get(one.document["execution_id"], []))
+    return ordered
+
+
+def moment(at_us: int) -> str:
+    """Local wall time: of today without the day."""
+    from datetime import datetime
+
+    at = datetime.fromtimestamp(at_us / 1e6).astimezone()
+    today = datetime.now().astimezone().date() == at.date()
+    return at.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M")
 
 
 def status_words(document: dict[str, Any]) -> tuple[str, str]:
@@ -95,4 +120,8 @@ def status_words(document: dict[str, Any]) -> tuple[str, str]:
         alive = document.get("owner_alive", True)
         return ("running", STYLES["blue"]) if alive else ("running (owner gone: resume)", STYLES["amber"])
     label = status if code in (status, "") else f"{status}, {code}"
+    pending: dict[str, Any] | None = document["pending"]
+    until_us: int | None = pending["until_us"] if pending else None
+    if until_us is not None:
+        label = f"{label}, until {moment(until_us)}"
     return label, STYLES[ending(status, code).colour]

@@ -42,7 +42,7 @@ def log(given: Namespace) -> int:
 
 
 async def _log(where: Place, execution: str, *, follow: bool, tail: int | None, json: bool) -> None:
-    from treadle.runtime.journal import load_state
+    from treadle.app.listing import document_of
 
     from .place import found, opened
 
@@ -51,7 +51,9 @@ async def _log(where: Place, execution: str, *, follow: bool, tail: int | None, 
         printer = _Json() if json else _Lines()
         after = max(0, row.head - tail) if tail else 0
         after = await _print_after(ledger, row.execution_id, after, printer)
-        while follow and (await load_state(ledger, row.execution_id))[0].status not in ENDED:
+        while (
+            follow and document_of(row.execution_id, (await found(ledger, row.execution_id))[1])["status"] not in ENDED
+        ):
             await anyio.sleep(LOOK_S)
             after = await _print_after(ledger, row.execution_id, after, printer)
 
@@ -115,9 +117,23 @@ def _style(kind: str) -> str:
         "tools": "blue",
         "judged": "green",
         "act": "green",
+        "task": "green",
+        "phase": "cyan",
+        "round": "green",
         "prompted": "bright_black",
     }
-    people = {"suspended", "answered", "extended", "reopened", "adopted", "interrupted", "stopped", "workspace"}
+    people = {
+        "workflow",
+        "quota",
+        "suspended",
+        "answered",
+        "extended",
+        "reopened",
+        "adopted",
+        "interrupted",
+        "stopped",
+        "workspace",
+    }
     return "magenta" if head in people else styles.get(head, "")
 
 

@@ -9,11 +9,13 @@ from typing import Any
 
 import anyio
 
+from treadle.app.listing import document_of
 from treadle.core import events as ev
 from treadle.core.errors import ConfigurationError
 from treadle.core.spoken import one_line
+from treadle.core.workflow_events import QuotaPaused
 from treadle.ports.observer import Observer, Progress
-from treadle.runtime.document import document, to_json
+from treadle.runtime.document import to_json
 
 from .output import warn
 from .values import text
@@ -30,10 +32,11 @@ class Notifier(Observer):
         self._send, self._receive = anyio.create_memory_object_stream[dict[str, Any]](MOST_WAITING)
 
     def notify(self, progress: Progress) -> None:
-        """Queues a document where the loop pauses and this process goes on."""
-        if isinstance(progress.data, ev.Suspended) and progress.data.kind == "quota":
+        """Queues a document where it pauses and this process goes on."""
+        data = progress.data
+        if isinstance(data, QuotaPaused) or (isinstance(data, ev.Suspended) and data.kind == "quota"):
             try:
-                self._send.send_nowait(document(progress.execution_id, progress.state))
+                self._send.send_nowait(document_of(progress.execution_id, progress.state))
             except anyio.WouldBlock:
                 warn("a notification was left out: the ones before it have not got through yet")
 

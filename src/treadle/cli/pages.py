@@ -19,8 +19,11 @@ from treadle.core.spoken import count, duration, money, one_line, plain
 from .output import STYLES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from treadle.core.messages import ToolCall, ToolResult
     from treadle.kernel.states import LoopState
+    from treadle.kernel.workflow_states import WorkflowState
     from treadle.ports.ledger import ExecutionRow
 
 SHOWN_LINES, SHOWN_WIDTH = 20, 400
@@ -49,17 +52,76 @@ def _block(console: Console, text: str, style: str = "", *, whole: bool = False,
         _say(console, f"{indent}… {count(len(lines) - len(shown), 'line')} more", "bright_black")
 
 
-def print_execution(row: ExecutionRow, state: LoopState, rounds: list[RoundRecord], store: str) -> None:
-    """The page of one execution."""
-    console = _console()
-    rest = rest_of(row.execution_id, state, store=store)
+def _head(console: Console, row: ExecutionRow, rest: Rest, where: str, parent: str) -> None:
     age = duration(max(0, time.time_ns() // 1000 - row.created_us))
-    alive = state.status == "running" and not row.owner_alive
-    label = f"{rest.label} (owner gone: resume)" if alive else rest.label
+    orphaned = rest.label == "running" and not row.owner_alive
+    label = f"{rest.label} (owner gone: resume)" if orphaned else rest.label
     console.print(Text.assemble((row.execution_id, "bold"), "  ", (label, f"bold {STYLES[rest.colour]}")))
     if rest.why:
         _say(console, rest.why)
-    _say(console, f"{rest.accounts} · started {age} ago · {state.workspace or 'no workspace'}", "bright_black")
+    _say(console, f"{rest.accounts} · started {age} ago · {where}", "bright_black")
+    if parent:
+        _say(console, f"inside {parent}", "bright_black")
+
+
+def print_workflow(
+    row: ExecutionRow, state: WorkflowState, children: Mapping[str, str], store: str, parent: str = ""
+) -> None:
+    """The page of a workflow: its graph, and what is asked."""
+    from treadle.runtime.workflow_document import document
+
+    from .graph import drawn
+    from .listing import moment
+
+    console = _console()
+    rest = rest_of(row.execution_id, state, store=store)
+    _head(
+        console,
+        row,
+        rest,
+        f"{one_line(state.settings.name, 80)}, version {one_line(state.settings.version, 40)}",
+        parent,
+    )
+    pending = document(row.execution_id, state)["pending"]
+    if pending and pending["until_us"] is not None:
+        _say(console, f"goes on at {moment(pending['until_us'])}")
+    _say(console, "\nTasks", "bold")
+    table, left_out = drawn(state, children, alive=row.owner_alive)
+    console.print(table)
+    if left_out:
+        _say(console, f"  and {count(left_out, 'task')} more, all in show --json", "bright_black")
+    _say(console, f"\nNext: {rest.next}")
+
+
+def print_why_workflow(state: WorkflowState, rest: Rest, artifact: str | None) -> None:
+    """Outcome, evidence, what is asked, which tasks failed, next command."""
+    from treadle.runtime.workflow_document import questions
+
+    console = _console()
+    _say(console, rest.label, f"bold {STYLES[rest.colour]}")
+    if state.outcome:
+        _say(console, f"outcome  {state.outcome}")
+    for asked in questions(state):
+        _say(console, f"waits    {asked['kind']} {asked['request_id']}")
+        _block(console, asked["prompt"])
+    for key, failed in state.failed.items():
+        _say(console, f"failed   {key}")
+        _block(console, failed.message)
+    if state.evidence:
+        _say(console, "evidence")
+        _block(console, state.evidence)
+    _say(console, f"next     {rest.next}")
+    if artifact:
+        _say(console, f"artifact {artifact}", "bright_black")
+
+
+def print_execution(
+    row: ExecutionRow, state: LoopState, rounds: list[RoundRecord], store: str, parent: str = ""
+) -> None:
+    """The page of one execution."""
+    console = _console()
+    rest = rest_of(row.execution_id, state, store=store)
+    _head(console, row, rest, state.workspace or "no workspace", parent)
     _say(console, "\nTask", "bold")
     _block(console, state.task)
     _accounts(console, state)

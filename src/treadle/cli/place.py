@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from treadle.app.listing import AnyState, Parent, parents_of, state_of
 from treadle.app.stores import open_store
-from treadle.core.errors import ConfigurationError, LedgerError, UnknownExecution
+from treadle.core.errors import ConfigurationError, InputError, LedgerError, UnknownExecution
 from treadle.kernel.states import LoopState
 from treadle.ports.clock import NO_CRASH_POINTS, CrashPoints
 from treadle.ports.ledger import ExecutionRow, Ledger
-from treadle.runtime.journal import load_state
 from treadle.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from treadle.app.runtime import Runtime
+    from treadle.app.workflow_runtime import WorkflowRuntime
     from treadle.ports.observer import Observer
 
 
@@ -61,6 +62,20 @@ async def running(
         yield Runtime(ledger, where.settings, points=points, observers=observers, quota_wait_s=None)
 
 
+def workflows(runtime: Runtime) -> WorkflowRuntime:
+    """The same for workflows: it, too, waits for a known quota reset as long as it takes."""
+    from treadle.app.workflow_runtime import WorkflowRuntime
+
+    return WorkflowRuntime(
+        runtime.ledger,
+        runtime.settings,
+        points=runtime.points,
+        observers=runtime.observers,
+        quota_wait_s=float("inf"),
+        durable=runtime.ledger.url != "memory:",
+    )
+
+
 def _points(settings: Settings) -> CrashPoints:
     """None but in tests, which kill this very process at a named one."""
     if not settings.crash_at:
@@ -70,9 +85,31 @@ def _points(settings: Settings) -> CrashPoints:
     return crash_points(settings.crash_at)
 
 
-async def found(ledger: Ledger, execution: str) -> tuple[ExecutionRow, LoopState]:
+async def found(ledger: Ledger, execution: str) -> tuple[ExecutionRow, AnyState]:
     """The execution by id, beginning or `last`. UnknownExecution, also for one killed before its first record."""
-    row = await ledger.row(execution)
+    row = await ledger.row(await _newest(ledger) if execution == "last" else execution)
     if not row.head:
         raise UnknownExecution(f"{row.execution_id} was never started: run it again.")
-    return row, (await load_state(ledger, row.execution_id))[0]
+    return row, await state_of(ledger, row)
+
+
+async def _newest(ledger: Ledger) -> str:
+    """What `last` means to a person: not the latest execution inside a workflow, but that workflow."""
+    names = [row.execution_id for row in await ledger.rows()]
+    inside = await parents_of(ledger, names)
+    return next((name for name in names if name not in inside), "last")
+
+
+async def found_loop(ledger: Ledger, execution: str) -> tuple[ExecutionRow, LoopState]:
+    """The same for what only loops have: turns, a frame, a workspace. InputError for a workflow."""
+    row, state = await found(ledger, execution)
+    if not isinstance(state, LoopState):
+        raise InputError(
+            f"{row.execution_id} is a workflow, and only loops have that. treadle show {row.execution_id} names its loops."
+        )
+    return row, state
+
+
+async def parent_of(ledger: Ledger, execution_id: str) -> Parent | None:
+    """The workflow that it runs inside."""
+    return (await parents_of(ledger, [execution_id])).get(execution_id)

@@ -12,7 +12,9 @@ from .person import user_name
 
 if TYPE_CHECKING:
     from treadle.app.runtime import Reopening, Runtime, Session
+    from treadle.app.workflow_runtime import WorkflowSession
     from treadle.kernel.states import LoopState
+    from treadle.kernel.workflow_states import WorkflowState
     from treadle.spec.definitions import Loop
 
     from .drive import Manner
@@ -60,18 +62,57 @@ def resume(given: Namespace) -> int:
 async def go_on(where: Place, execution: str, how: Reopening, price: str | None, manner: Manner) -> int:
     """Where nothing can be done the stored document is printed, and nothing is called (FR-26)."""
     from treadle.app.runtime import resting
+    from treadle.core.endings import is_final
+    from treadle.core.errors import InputError
+    from treadle.kernel.states import LoopState
     from treadle.runtime.document import document
 
     from .drive import drive, report
-    from .place import found, opened
+    from .place import found, opened, parent_of
 
     async with opened(where) as ledger:
         row, state = await found(ledger, execution)
+        parent = await parent_of(ledger, row.execution_id)
+        answered = bool(await ledger.posted(row.execution_id))
+    if parent and not is_final(state.status, state.code):
+        raise InputError(
+            f"{row.execution_id} runs inside {parent.execution_id}: treadle resume {parent.execution_id} goes on with both."
+        )
+    if not isinstance(state, LoopState):
+        return await _go_on_with_workflow(where, row.execution_id, state, how, manner, answered=answered)
     if resting(state, how):
         return report(where, row.execution_id, state, manner, document(row.execution_id, state))
     return await drive(
         where, partial(_reopen, execution_id=row.execution_id, state=state, how=how, price=price), manner
     )
+
+
+async def _go_on_with_workflow(
+    where: Place, execution_id: str, state: WorkflowState, how: Reopening, manner: Manner, *, answered: bool
+) -> int:
+    """`answered`: a request lies there that nobody has read."""
+    from treadle.app.workflow_runtime import WorkflowRuntime
+    from treadle.core.endings import is_final
+    from treadle.core.errors import ConfigurationError
+    from treadle.runtime.workflow_document import document
+
+    from .definition import workflow_of
+    from .drive import drive, report
+    from .place import workflows
+
+    if how.price:
+        raise ConfigurationError("A workflow's price is in its definition: Workflow(..., price=...), without --price.")
+    found = document(execution_id, state)
+    if is_final(state.status, state.code) or (found["status"] == "waiting-input" and not answered):
+        return report(where, execution_id, state, manner, found)
+    workflow = workflow_of(state.definition, execution_id)
+    if WorkflowRuntime.resting(state, how, priced=workflow.price is not None):
+        return report(where, execution_id, state, manner, found)
+
+    async def reopen(runtime: Runtime) -> WorkflowSession:
+        return await workflows(runtime).resume(execution_id, workflow, how, definition=state.definition)
+
+    return await drive(where, reopen, manner)
 
 
 async def _reopen(
@@ -93,34 +134,16 @@ def defined(definition: str, price: str | None) -> tuple[Loop, str, str | None]:
     if not definition:
         raise ConfigurationError("It was started from Python and names no definition: resume it from there.")
     if not definition.startswith("{"):
-        return imported(definition), "", None
+        from treadle.spec.definitions import Loop
+
+        from .definition import imported
+
+        found = imported(definition)
+        if not isinstance(found, Loop):
+            raise ConfigurationError(f"{definition} is no Loop any more.")
+        return found, "", None
     flags = decode(definition)
     if price is None:
         return flags.to_loop(), "", flags.base_url
     flags = replace(flags, price=price)
     return flags.to_loop(), encode(flags), flags.base_url
-
-
-def imported(name: str) -> Loop:
-    """The loop that a module defines. ConfigurationError where it is not there."""
-    import sys
-    from importlib import import_module
-    from pathlib import Path
-
-    from treadle.core.errors import ConfigurationError
-    from treadle.spec.definitions import Loop
-
-    module_name, _, attribute = name.partition(":")
-    sys.path.append(str(Path.cwd()))
-    try:
-        found: object = import_module(module_name)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except Exception as error:
-        raise ConfigurationError(
-            f"The definition {name} cannot be imported: {type(error).__name__}: {error}."
-            " Run this where it can be (the current folder counts)."
-        ) from error
-    if not isinstance(found, Loop):
-        raise ConfigurationError(f"{name} is no Loop.")
-    return found

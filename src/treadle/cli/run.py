@@ -14,6 +14,7 @@ import anyio
 from treadle.core.errors import ConfigurationError
 
 from .arguments import Namespace, Parser
+from .definition import names_definition
 from .person import user_name
 from .values import cost, seconds, text, texts, whole
 
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
     from treadle.spec.commandline import CommandLineLoop
 
 DEFAULT_ROUNDS = 10
+ACTORS = (
+    "model",
+    "agent_command",
+    "check",
+    "judge",
+)  # each makes a task of words even of what looks like module:attribute
+LIMITS = ("base_url", "price", "workspace", "protect", "sandbox", "max_rounds", "max_turns", "max_cost", "max_time")
 
 
 def parser(name: str) -> Parser:
@@ -30,10 +38,14 @@ def parser(name: str) -> Parser:
         name,
         run,
         "Work on TASK in rounds of acting and checking until the check accepts, or a limit is reached.\n\n"
+        "TASK may name a Workflow or a Loop that Python defines, as module:attribute: then that runs, with --input.\n"
         "Without --check and --judge a person accepts: asked at the terminal, or later by treadle approve and reject.\n"
         "Exit codes: 0 accepted, 1 failed, 2 nothing was started, 3 waits, 4 a limit was reached, 130 interrupted.",
     )
-    made.add_argument("task", metavar="TASK", help="what is to be done, in words; '-' reads it from stdin")
+    made.add_argument(
+        "task", metavar="TASK", help="what is to be done, in words; '-' reads it from stdin; or module:attribute"
+    )
+    made.option("--input", metavar="JSON", help="with module:attribute: its input; '-' reads it from stdin")
     made.option("--check", metavar="CMD", help="a command that accepts with exit code 0")
     made.option("--judge", metavar="MODEL", help="a model that judges, as provider:model")
     made.option("--model", metavar="provider:model", help="the model that acts")
@@ -60,6 +72,10 @@ def run(given: Namespace) -> int:
     from .notify import notifier
     from .place import place
 
+    if names_definition(given.task) and not any(getattr(given, name) for name in ACTORS):
+        return run_defined(given)
+    if given.input is not None:
+        raise ConfigurationError("--input goes with a definition, module:attribute; a task in words has none.")
     folder = (given.workspace or Path()).expanduser()
     where = place(given.store, folder)
     defaults = where.settings.defaults
@@ -72,6 +88,46 @@ def run(given: Namespace) -> int:
     task = sys.stdin.read() if given.task == "-" else given.task
     make = partial(begin, definition=definition, task=task, execution_id=ready.execution_id)
     return anyio.run(partial(drive, where, make, manner, create=True))
+
+
+def run_defined(given: Namespace) -> int:
+    """Runs what a module defines."""
+    from treadle.spec.definitions import Loop
+
+    from .definition import imported
+    from .detach import Readiness, start_detached
+    from .drive import Driven, Manner, drive
+    from .notify import notifier
+    from .place import place, workflows
+
+    if unwanted := [f"--{name.replace('_', '-')}" for name in LIMITS if getattr(given, name)]:
+        raise ConfigurationError(f"{unwanted[0]} is for a task in words; {given.task} says that itself.")
+    where = place(given.store)
+    what, value, name = imported(given.task), _input(given.input), given.task
+    target = given.notify if given.notify is not None else where.settings.defaults.get("notify")
+    tell = notifier(target, where.settings.environ)
+    if given.detach and given.detached is None:
+        return start_detached(where, json=given.json)
+    ready = Readiness.parse(given.detached)
+
+    async def make(runtime: Runtime) -> Driven:
+        if isinstance(what, Loop):
+            return await runtime.start(what, value, execution_id=ready.execution_id, definition=name)
+        return await workflows(runtime).start(what, value, execution_id=ready.execution_id, definition=name)
+
+    manner = Manner(json=given.json, quiet=given.quiet, actor=user_name(), notifier=tell, begun=ready.begun)
+    return anyio.run(partial(drive, where, make, manner, create=True))
+
+
+def _input(text: str | None) -> Any:
+    import json
+
+    if text is None:
+        return None
+    try:
+        return json.loads(sys.stdin.read() if text == "-" else text)
+    except ValueError as error:
+        raise ConfigurationError(f"--input is no JSON: {error}. Example: --input '{{\"day\": 1}}'") from error
 
 
 async def begin(runtime: Runtime, *, definition: CommandLineLoop, task: str, execution_id: str | None) -> Session:

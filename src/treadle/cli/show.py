@@ -12,7 +12,8 @@ from .arguments import Namespace, Parser
 from .values import whole
 
 if TYPE_CHECKING:
-    from treadle.ports.ledger import Record
+    from treadle.kernel.workflow_states import WorkflowState
+    from treadle.ports.ledger import ExecutionRow, Ledger, Record
 
     from .place import Place
 
@@ -29,7 +30,11 @@ def parser(name: str) -> Parser:
     if name == "last":
         made = Parser(name, last, "The whole output of the last tool call, however long it is.").execution()
         return made.option("--call", metavar="ID", help="the call with this id").store()
-    made = Parser(name, show, "Task, ending, accounts, limits and rounds; or one round, or one turn of it.").execution()
+    made = Parser(
+        name,
+        show,
+        "Task, ending, accounts, limits and rounds, or the task graph of a workflow; or one round, or one turn of it.",
+    ).execution()
     made.option("--turn", metavar="N", type=whole("--turn"), help="this turn, whole: calls, results, usage")
     return made.round().store().json()
 
@@ -61,14 +66,23 @@ def last(given: Namespace) -> int:
 async def _show(where: Place, execution: str, turn: int | None, number: int | None, *, json: bool) -> None:
     from treadle.app import history
     from treadle.core.errors import InputError
+    from treadle.kernel.states import LoopState
     from treadle.runtime.document import document
 
     from . import pages
     from .output import print_json
-    from .place import found, opened
+    from .place import found, opened, parent_of
 
     async with opened(where) as ledger:
         row, state = await found(ledger, execution)
+        if not isinstance(state, LoopState):
+            if turn is not None or number is not None:
+                raise InputError(
+                    f"{row.execution_id} is a workflow: turns and rounds are those of the loops inside it."
+                )
+            await _show_workflow(where, ledger, row, state, json=json)
+            return
+        parent = await parent_of(ledger, row.execution_id)
         records: list[Record] = []
         if turn is not None or number is not None or not json:
             records = await ledger.records(row.execution_id)
@@ -84,14 +98,33 @@ async def _show(where: Place, execution: str, turn: int | None, number: int | No
         print_json(history.round_document(one)) if json else pages.print_round(one)
         return
     if json:
-        print_json(document(row.execution_id, state))
+        print_json(document(row.execution_id, state) | ({"parent": parent.execution_id} if parent else {}))
     else:
-        pages.print_execution(row, state, known, where.named_store)
+        pages.print_execution(row, state, known, where.named_store, parent.execution_id if parent else "")
+
+
+async def _show_workflow(where: Place, ledger: Ledger, row: ExecutionRow, state: WorkflowState, *, json: bool) -> None:
+    from treadle.app.listing import children_of
+    from treadle.runtime.workflow_document import document, with_tasks
+
+    from . import pages
+    from .output import print_json
+    from .place import parent_of
+
+    children = await children_of(ledger, row.execution_id)
+    parent = await parent_of(ledger, row.execution_id)
+    if json:
+        inside = [{"execution_id": child, "task": key} for child, key in children.items()]
+        found = with_tasks(document(row.execution_id, state), state)
+        print_json(found | {"children": inside} | ({"parent": parent.execution_id} if parent else {}))
+    else:
+        pages.print_workflow(row, state, children, where.named_store, parent.execution_id if parent else "")
 
 
 async def _why(where: Place, execution: str, *, json: bool) -> None:
     from treadle.app.ending import artifact_path, rest_of
-    from treadle.runtime.document import document
+    from treadle.app.listing import document_of
+    from treadle.kernel.states import LoopState
 
     from . import pages
     from .output import print_json
@@ -103,11 +136,13 @@ async def _why(where: Place, execution: str, *, json: bool) -> None:
     artifact = str(page) if page.exists() else None
     rest = rest_of(row.execution_id, state, store=where.named_store)
     if json:
-        said = document(row.execution_id, state)
+        said = document_of(row.execution_id, state)
         keys = ("execution_id", "status", "code", "pending", "outcome")
         print_json({**{key: said[key] for key in keys}, "next": rest.next, "artifact": artifact})
-    else:
+    elif isinstance(state, LoopState):
         pages.print_why(state, rest, artifact)
+    else:
+        pages.print_why_workflow(state, rest, artifact)
 
 
 async def _last(where: Place, execution: str, call: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import anyio
 
@@ -13,10 +13,22 @@ from .person import user_name
 from .values import cost, seconds, whole
 
 if TYPE_CHECKING:
-    from treadle.kernel.states import LoopState
-    from treadle.kernel.steering import Steering
+    from treadle.app.listing import AnyState
+    from treadle.app.runtime import Runtime
+    from treadle.kernel.steering import Answer, Steering
+    from treadle.ports.ledger import Ledger
 
     from .place import Place
+
+
+WORKFLOW_LIMITS = {
+    "max_attempts": "attempts of all its tasks",
+    "max_requests": "model requests",
+    "max_input_tokens": "input tokens",
+    "max_output_tokens": "output tokens",
+    "max_cache_read_tokens": "tokens read from a cache",
+    "max_cache_write_tokens": "tokens written to a cache",
+}
 
 
 def parser(name: str) -> Parser:
@@ -58,7 +70,11 @@ def _extend_parser(name: str) -> Parser:
     made.option("--max-turns", metavar="N", type=whole("--max-turns"), help="model calls that act may make")
     made.option("--max-cost", metavar="USD", type=cost("--max-cost"), help="US dollars, everything together")
     made.option("--max-time", metavar="DURATION", type=seconds("--max-time"), help="active time: 90s, 10m, 2h")
-    return made.option("--max-tokens", metavar="N", type=whole("--max-tokens"), help="input and output together")
+    made.option("--max-tokens", metavar="N", type=whole("--max-tokens"), help="input and output together")
+    for name, words in WORKFLOW_LIMITS.items():
+        flag = f"--{name.replace('_', '-')}"
+        made.option(flag, metavar="N", type=whole(flag), help=f"of a workflow: {words}")
+    return made
 
 
 def _request(made: Parser) -> Parser:
@@ -90,8 +106,11 @@ def cancel(given: Namespace) -> int:
 
 def extend(given: Namespace) -> int:
     """More room."""
+    from treadle.core.errors import ConfigurationError
+    from treadle.kernel.states import LoopState
     from treadle.kernel.steering import Extend
 
+    more = {name: value for name in WORKFLOW_LIMITS if (value := getattr(given, name)) is not None}
     said = Extend(
         actor=given.actor or user_name(),
         max_rounds=given.max_rounds,
@@ -100,7 +119,19 @@ def extend(given: Namespace) -> int:
         max_duration_us=None if given.max_time is None else int(given.max_time * 1e6),
         max_tokens=given.max_tokens,
     )
-    return _steer(given, lambda _: said)
+
+    def made(state: AnyState) -> Steering | WorkflowLimits:
+        if isinstance(state, LoopState):
+            if more:
+                raise ConfigurationError(
+                    f"--{next(iter(more)).replace('_', '-')} is a limit of workflows; this is a loop."
+                )
+            return said
+        if foreign := next((n for n in ("max_rounds", "max_turns", "max_time") if getattr(given, n) is not None), None):
+            raise ConfigurationError(f"--{foreign.replace('_', '-')} is a limit of loops; this is a workflow.")
+        return WorkflowLimits(said.actor, {**more, "max_tokens": given.max_tokens, "max_cost_usd": given.max_cost})
+
+    return _steer(given, made)
 
 
 _PARSERS: dict[str, Callable[[str], Parser]] = {
@@ -112,52 +143,106 @@ _PARSERS: dict[str, Callable[[str], Parser]] = {
 }
 
 
+class WorkflowLimits(NamedTuple):
+    """New limits of a workflow, by the names of its budget."""
+
+    actor: str
+    limits: dict[str, Any]
+
+
+Said = Callable[["AnyState"], "Steering | WorkflowLimits"]
+
+
 def _answer(
     decision: Literal["answer", "approve", "reject"], text: str, given: Namespace
-) -> Callable[[LoopState], Steering]:
+) -> Callable[[AnyState], Steering]:
     """To the question that was named, or to the one that is open."""
-    from treadle.core.errors import AnswerRefused
     from treadle.kernel.steering import Answer
 
-    def made(state: LoopState) -> Steering:
-        if given.request is None and state.pending is None:
-            raise AnswerRefused("Nothing is waiting for an answer; it may have been answered already.")
-        request_id = given.request or (state.pending.id if state.pending else "")
+    def made(state: AnyState) -> Answer:
+        request_id = given.request or _only_open(state)
         return Answer(request_id=request_id, decision=decision, text=text, actor=given.actor or user_name())
 
     return made
 
 
-def _steer(given: Namespace, said: Callable[[LoopState], Steering]) -> int:
+def _only_open(state: AnyState) -> str:
+    """The id of the one question that is open. AnswerRefused where there is none, or several could be meant."""
+    from treadle.core.errors import AnswerRefused
+    from treadle.kernel.states import LoopState
+
+    if isinstance(state, LoopState):
+        open_ids = [state.pending.id] if state.pending is not None else []
+    else:
+        open_ids = [question.id for key in state.asking for question in state.active[key].questions]
+    if not open_ids:
+        raise AnswerRefused("Nothing is waiting for an answer; it may have been answered already.")
+    if len(open_ids) > 1:
+        raise AnswerRefused(f"{len(open_ids)} questions are open: say which, --request ID. {', '.join(open_ids[:10])}.")
+    return open_ids[0]
+
+
+def _steer(given: Namespace, said: Said) -> int:
     from .place import place
 
     anyio.run(partial(_give, place(given.store), given.execution, said, json=given.json, quiet=given.quiet))
     return 0
 
 
-async def _give(
-    where: Place, execution: str, said: Callable[[LoopState], Steering], *, json: bool, quiet: bool
-) -> None:
+async def _outermost(ledger: Ledger, execution_id: str, answer: Answer) -> tuple[str, Answer]:
+    """The workflow that asks on behalf of an execution inside it, and the answer as that knows it."""
+    from treadle.core.values import replace
+
+    from .place import parent_of
+
+    while parent := await parent_of(ledger, execution_id):
+        answer = replace(answer, request_id=f"{parent.child}.{answer.request_id}")
+        execution_id = parent.execution_id
+    return execution_id, answer
+
+
+async def _granted(runtime: Runtime, execution_id: str, before: AnyState, said: Said) -> tuple[str, AnyState, AnyState]:
+    """(the execution that was told, its state before and after)."""
+    from treadle.kernel.states import LoopState
+    from treadle.kernel.steering import Answer
+    from treadle.spec.workflows import Budget
+
+    from .place import found, workflows
+
+    wish = said(before)
+    if isinstance(wish, Answer):
+        outer, wish = await _outermost(runtime.ledger, execution_id, wish)
+        if outer != execution_id:
+            execution_id, before = outer, (await found(runtime.ledger, outer))[1]
+    if isinstance(wish, WorkflowLimits):
+        after = await workflows(runtime).extend(execution_id, Budget(**wish.limits), actor=wish.actor)
+        return execution_id, before, after
+    if isinstance(before, LoopState):
+        return execution_id, before, await runtime.steer(execution_id, wish)
+    return execution_id, before, await workflows(runtime).steer(execution_id, [wish])
+
+
+async def _give(where: Place, execution: str, said: Said, *, json: bool, quiet: bool) -> None:
     """To the process that runs it, or into the records where none does."""
     import sys
 
     from treadle.app.ending import rest_of
-    from treadle.runtime.document import document
+    from treadle.app.listing import document_of
 
-    from .drive import record_ending
+    from .drive import record_ending, whole_document
     from .output import banner, print_json, warn
     from .place import found, running
 
     async with running(where) as runtime:
         row, before = await found(runtime.ledger, execution)
-        state = await runtime.steer(row.execution_id, said(before))
+        execution_id, before, state = await _granted(runtime, row.execution_id, before, said)
         if state.seq > before.seq and state.status != "running":
-            await record_ending(where, runtime.ledger, row.execution_id, state)
+            await record_ending(where, runtime.ledger, execution_id, state)
     if json:
-        print_json(document(row.execution_id, state))
+        print_json(whole_document(document_of(execution_id, state), state))
     if quiet:
         return
     if state.seq == before.seq:
-        warn(f"{row.execution_id}: given to the process that runs it.")
+        warn(f"{execution_id}: given to the process that runs it.")
     else:
-        banner(row.execution_id, rest_of(row.execution_id, state, store=where.named_store), stream=sys.stderr)
+        banner(execution_id, rest_of(execution_id, state, store=where.named_store), stream=sys.stderr)

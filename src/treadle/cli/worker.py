@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from treadle.app.runtime import Runtime
 
+    from .drive import Driven
     from .notify import Notifier
     from .place import Place
 
@@ -102,21 +103,16 @@ class Worker:
             and execution_id not in self._busy
             and self._refused.get(execution_id) != rows[execution_id]
             and not entry.owner_alive
+            and not entry.parent  # its workflow goes on with it
             and _goes_on_by_itself(entry.document)
         ]
 
     async def _one(self, execution_id: str, head: int) -> None:
-        from treadle.app.runtime import Reopening
         from treadle.core.errors import InputError, LedgerError, OwnerAlive
-
-        from .resume import defined
 
         try:
             async with self.room:
-                state = await self.runtime.state(execution_id)
-                loop, definition, _ = defined(state.definition, None)
-                session = await self.runtime.resume(execution_id, loop, Reopening(), definition=definition)
-                _say(f"{execution_id}: goes on in round {session.state.round}")
+                session = await self._taken(execution_id)
                 try:
                     document = await session.run()
                 finally:
@@ -135,6 +131,26 @@ class Worker:
             await anyio.sleep(wait_s)
         finally:
             self._busy.discard(execution_id)
+
+    async def _taken(self, execution_id: str) -> Driven:
+        """The session of a loop or a workflow, ready to run."""
+        from treadle.app.runtime import Reopening
+        from treadle.kernel.states import LoopState
+
+        from .definition import workflow_of
+        from .place import found, workflows
+        from .resume import defined
+
+        _, state = await found(self.runtime.ledger, execution_id)
+        if isinstance(state, LoopState):
+            loop, definition, _ = defined(state.definition, None)
+            session = await self.runtime.resume(execution_id, loop, Reopening(), definition=definition)
+            _say(f"{execution_id}: goes on in round {session.state.round}")
+            return session
+        workflow = workflow_of(state.definition, execution_id)
+        taken = await workflows(self.runtime).resume(execution_id, workflow, Reopening(), definition=state.definition)
+        _say(f"{execution_id}: goes on, {len(taken.state.done)} of {len(taken.state.settings.tasks)} tasks are done")
+        return taken
 
 
 def _goes_on_by_itself(document: dict[str, Any]) -> bool:

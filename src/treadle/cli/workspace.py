@@ -47,10 +47,10 @@ def revert(given: Namespace) -> int:
 
 
 async def _diff(where: Place, execution: str, number: int | None) -> None:
-    from .place import found, opened
+    from .place import found_loop, opened
 
     async with opened(where) as ledger:
-        row, state = await found(ledger, execution)
+        row, state = await found_loop(ledger, execution)
         base, head = await _trees(ledger, row.execution_id, number)
         text = await scope_of(where, state).diff(base, head)
     sys.stdout.write(text)
@@ -60,10 +60,10 @@ async def _revert(where: Place, execution: str, number: int | None, *, yes: bool
     from treadle.core.errors import OwnerAlive
 
     from .output import warn
-    from .place import found, opened
+    from .place import found_loop, opened
 
     async with opened(where) as ledger:
-        row, state = await found(ledger, execution)
+        row, state = await found_loop(ledger, execution)
         if row.owner_alive:
             raise OwnerAlive(
                 f"{row.execution_id} is being run by {row.owner}: stop it first (Ctrl-C there, or treadle cancel)."

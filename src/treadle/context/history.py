@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from .scan import run_git
+from .scan import start_git
 from .words import task_terms
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 MOST_COMMITS = 3_000
@@ -22,7 +22,7 @@ CHURN_COMMITS = 500  # a change that many commits ago counts 1/e of one made now
 SIMILAR_COMMITS = 1_000  # likewise for a commit like the task
 MOST_FILES = 200  # commits of more files say nothing of any of them
 MESSAGE_TERMS = 20.0  # length of a usual message
-TRAILER = re.compile(r"^\s*[\w-]+-by:.*$", re.M | re.I)
+TRAILER = re.compile(r"^\s*[\w-]+-by:.*$", re.MULTILINE | re.IGNORECASE)
 
 
 class Commit(NamedTuple):
@@ -37,6 +37,9 @@ class History(NamedTuple):
 
     paths: list[str]
     commits: list[Commit]
+
+
+NO_HISTORY = History([], [])
 
 
 class Past(NamedTuple):
@@ -57,29 +60,26 @@ def decode(blob: bytes) -> History:
     return msgspec.msgpack.decode(blob, type=History)
 
 
-def head_of(root: Path) -> str:
-    """The commit that is checked out, or nothing."""
-    return (run_git(root, "rev-parse", "--verify", "-q", "HEAD") or b"").decode().strip()
-
-
-def read_history(root: Path) -> History:
-    """The last commits below this folder; none without git."""
-    out = run_git(
+def start_history(root: Path) -> Callable[[], History]:
+    """Has git list the last commits below this folder, and gives a function that waits for them; none without git."""
+    finish = start_git(
         root,
         *("log", f"-n{MOST_COMMITS}", "--no-merges", "--no-renames", "--no-notes", "--no-ext-diff"),
         *("--relative", "--name-only", "-z", "--format=%x1e%B%x1f"),
     )
+    return lambda: _parsed(finish() or b"")
+
+
+def _parsed(out: bytes) -> History:
     numbers: dict[str, int] = {}
     commits: list[Commit] = []
-    for entry in (out or b"").split(b"\x1e")[1:]:
+    for entry in out.split(b"\x1e")[1:]:
         message, _, names = entry.partition(b"\x1f")
         paths = [os.fsdecode(name) for name in names.replace(b"\n", b"\0").split(b"\0") if name]
         if not 0 < len(paths) <= MOST_FILES:
             paths = []
         words = task_terms(TRAILER.sub("", message.decode(errors="replace")))
-        commits.append(
-            Commit(" ".join(words.elements()), [numbers.setdefault(path, len(numbers)) for path in paths])
-        )
+        commits.append(Commit(" ".join(words.elements()), [numbers.setdefault(path, len(numbers)) for path in paths]))
     return History(list(numbers), commits)
 
 

@@ -12,9 +12,8 @@ import re
 import sqlite3
 import time
 from array import array
-from contextlib import closing
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -35,25 +34,33 @@ LOCK_SECONDS = 0.5
 SETTLED_NS = 50_000_000  # a file that changed so shortly before it was read may change again without a newer time
 
 SCHEMA = """
-create table if not exists files (path blob primary key, size int, mtime_ns int, doc int) without rowid;
-create table if not exists docs (id integer primary key, digest blob unique, length int, heads int);
-create table if not exists postings (term text, segment int, rows blob, primary key (term, segment)) without rowid;
-create table if not exists skeletons (doc integer primary key, definitions blob);
-create table if not exists history (head text primary key, commits blob);
+create table files (path text primary key, size int, mtime_ns int, doc int) without rowid;
+create table docs (id integer primary key, digest blob unique, length int, heads int);
+create table segments (id integer primary key);
+create table postings (term text, segment int, rows blob, primary key (term, segment)) without rowid;
+create table skeletons (doc integer primary key, definitions blob);
+create table history (head text primary key, commits blob);
 """
 
-DEFINING = re.compile(
-    r"^[ \t]*(?:(?:export|default|declare|abstract|async|unsafe|static|public|private|protected|final|virtual|inline"
-    r"|extern|const|open|override|pub(?:\([^)]*\))?)[ \t]+)*"
-    r"(?:(?:def|class|func|fn|fun|function\*?|struct|enum|union|trait|interface|type|mod|module|namespace|impl|macro_rules!"
-    r"|record|object|protocol)\b[^\n]*"
+KNOWN = "select path, size, mtime_ns, id, length, heads from files join docs on id = doc"
+
+MODIFIERS = (
+    r"(?:export|default|declare|abstract|async|unsafe|static|public|private|protected|final|virtual|inline|extern|const|open"
+    r"|override|pub(?:\([^)]*\))?)"
+)
+KEYWORDS = (
+    r"(?:def|class|func|fn|fun|function\*?|struct|enum|union|trait|interface|type|mod|module|namespace|impl|macro_rules!"
+    r"|record|object|protocol)\b"
+)
+DEFINING = (
+    rf"^[ \t]*(?:{MODIFIERS}[ \t]+)*"
+    rf"(?:{KEYWORDS}[^\n]*"
     r"|(?:const|let|var)[ \t]+[\w$]+[^=\n]*=[ \t]*(?:async|function|\(|\w+[ \t]*=>)[^\n]*"
     r"|[\w$.]+[ \t]*=[ \t]*(?:async[ \t]+)?function[^\n]*)"
     r"|^[A-Za-z_][\w \t*&:<>,~]*\([^;\n]*$"
     r"|^#[ \t]*define[^\n]*"
-    r"|^[ \t]+(?:public|private|protected|static)[^\n=;]*\([^\n]*",
-    re.M,
-)
+    r"|^[ \t]+(?:public|private|protected|static)[^\n=;]*\([^\n]*"
+)  # first lines of definitions in any language, well enough to count their words
 
 
 class Document(NamedTuple):
@@ -69,7 +76,7 @@ class Index:
 
     def __init__(self, root: Path, cache: Path | None) -> None:
         """`cache` is the file to keep the index in; without one, or where it cannot be used, it lives in memory."""
-        self._root = os.fsencode(root)
+        self._root = root
         self._store = _open(cache)
         self.documents: dict[str, Document] = {}
 
@@ -79,29 +86,26 @@ class Index:
 
     def refresh(self, files: Sequence[ScannedFile]) -> None:
         """Reads what is new among the files; a file known with the same size and time is not opened."""
-        with self._store:
-            self._compact(len(files))
-            known = {row[0]: row[1:] for row in self._store.execute("select path, size, mtime_ns, doc from files")}
-            docs = {row[0]: Document(*row) for row in self._store.execute("select id, length, heads from docs")}
-            segment = _Segment(self._store)
-            self.documents = {}
-            current: list[tuple[bytes, int, int, int]] = []
-            for file in files:
-                if not file.readable:
-                    continue
-                key = os.fsencode(file.path)
-                size, mtime_ns, doc = known.pop(key, (-1, -1, -1))
-                if size != file.size or mtime_ns != file.mtime_ns or doc not in docs:
-                    document = self._read(key, file.path, segment, docs)
-                    if document is None:
-                        continue
-                    settled = file.mtime_ns < time.time_ns() - SETTLED_NS
-                    current.append((key, file.size, file.mtime_ns if settled else -1, document.id))
-                    doc = document.id
-                self.documents[file.path] = docs[doc]
-            self._store.executemany("insert or replace into files values (?, ?, ?, ?)", current)
+        self._compact(len(files))
+        known: dict[str, tuple[Any, ...]] = {row[0]: row for row in self._store.execute(KNOWN)}
+        segment = _Segment(self._store)
+        self.documents = {}
+        fresh: list[tuple[str, int, int, int]] = []
+        for file in files:
+            row = known.pop(file.path, None)
+            if row and row[1] == file.size and row[2] == file.mtime_ns:
+                self.documents[file.path] = Document(*row[3:])
+            elif file.readable and (document := self._read(file.path, segment)):
+                self.documents[file.path] = document
+                settled = file.mtime_ns < time.time_ns() - SETTLED_NS
+                if settled and _storable(file.path):
+                    fresh.append((file.path, file.size, file.mtime_ns, document.id))
+        if fresh:
+            self._store.executemany("insert or replace into files values (?, ?, ?, ?)", fresh)
+        if known:
             self._store.executemany("delete from files where path = ?", [(path,) for path in known])
-            segment.flush()
+        segment.flush()
+        self._store.commit()
 
     def lookup(self, terms: Iterable[str]) -> dict[str, list[tuple[int, int]]]:
         """For each term, the documents that hold it and how often (at most 255), dead documents among them."""
@@ -137,26 +141,29 @@ class Index:
         """Writes skeletons and history that were added."""
         self._store.commit()
 
-    def _read(self, key: bytes, path: str, segment: _Segment, docs: dict[int, Document]) -> Document | None:
+    def _read(self, path: str, segment: _Segment) -> Document | None:
         try:
-            with open(os.path.join(self._root, key), "rb") as file:
-                data = file.read()
+            data = (self._root / path).read_bytes()
         except OSError:
             return None
-        digest = blake2b(data, digest_size=16, person=path.rsplit(".", 1)[-1].encode()[:16]).digest()
-        row = self._store.execute("select id from docs where digest = ?", (digest,)).fetchone()
-        if row is not None:
-            return docs[row[0]]
-        document = segment.add(digest, data)
-        docs[document.id] = document
-        return document
+        digest = blake2b(data, digest_size=16, person=os.fsencode(path.rpartition(".")[2])[-16:]).digest()
+        row = self._store.execute("select id, length, heads from docs where digest = ?", (digest,)).fetchone()
+        return Document(*row) if row else segment.add(digest, data)
 
     def _compact(self, files: int) -> None:
         (docs,) = self._store.execute("select count(*) from docs").fetchone()
-        (segments,) = self._store.execute("select coalesce(max(segment), 0) from postings").fetchone()
+        (segments,) = self._store.execute("select count(*) from segments").fetchone()
         if docs > 3 * files + 1_000 or segments > MOST_SEGMENTS + files // 1_000:
-            for table in ("files", "docs", "postings", "skeletons"):
-                self._store.execute(f"delete from {table}")  # noqa: S608
+            for table in ("files", "docs", "segments", "postings", "skeletons"):
+                self._store.execute(f"delete from {table}")  # noqa: S608 - names from the line above
+
+
+def _storable(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False  # a name that is no UTF-8 is read anew each time
+    return True
 
 
 class _Segment:
@@ -169,7 +176,7 @@ class _Segment:
 
     def add(self, digest: bytes, data: bytes) -> Document:
         text = "" if b"\0" in data[:8192] else data.decode(errors="replace")
-        terms, heads = count_terms(text), count_terms("\n".join(DEFINING.findall(text)))
+        terms, heads = count_terms(text), count_terms("\n".join(re.findall(DEFINING, text, re.MULTILINE)))
         length, defining = terms.total(), heads.total()
         cursor = self._store.execute(
             "insert into docs (digest, length, heads) values (?, ?, ?)", (digest, length, defining)
@@ -186,8 +193,8 @@ class _Segment:
     def flush(self) -> None:
         if not self._postings:
             return
-        (last,) = self._store.execute("select coalesce(max(segment), 0) from postings").fetchone()
-        rows = ((term, last + 1, postings.tobytes()) for term, postings in sorted(self._postings.items()))
+        segment = self._store.execute("insert into segments default values").lastrowid
+        rows = ((term, segment, postings.tobytes()) for term, postings in sorted(self._postings.items()))
         self._store.executemany("insert into postings values (?, ?, ?)", rows)
         self._postings, self._rows = {}, 0
 
@@ -211,15 +218,13 @@ def _open(cache: Path | None) -> sqlite3.Connection:
 def _prepared(cache: Path | None) -> sqlite3.Connection:
     store = sqlite3.connect(cache or ":memory:", timeout=LOCK_SECONDS)
     try:
-        store.execute("pragma journal_mode = wal")
         store.execute("pragma synchronous = off")
         (found,) = store.execute("pragma user_version").fetchone()
-        if found not in (0, FORMAT):
+        if found == 0:
+            store.execute("pragma journal_mode = wal")
+            store.executescript(f"begin immediate; {SCHEMA} pragma user_version = {FORMAT}; commit;")
+        elif found != FORMAT:
             raise sqlite3.DatabaseError(f"index format {found}")
-        store.executescript(SCHEMA)
-        store.execute(f"pragma user_version = {FORMAT}")
-        store.execute("begin immediate")
-        store.commit()
     except BaseException:
         store.close()
         raise

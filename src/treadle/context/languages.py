@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def language_of(path: str, data: bytes) -> str:
 CPP_SIGNS = (b"namespace ", b"template <", b"template<", b"\nclass ", b"public:", b"constexpr ", b"std::")
 
 
-@lru_cache(maxsize=None)
+@cache
 def grammar(language: str) -> tuple[Parser, Query]:
     """The parser of a language and the query that finds its definitions."""
     import importlib
@@ -153,6 +153,6 @@ def grammar(language: str) -> tuple[Parser, Query]:
     import tree_sitter
 
     package: Any = importlib.import_module(f"tree_sitter_{'typescript' if language == 'tsx' else language}")
-    pointer = getattr(package, f"language_{language}" if language in ("typescript", "tsx") else "language")()
+    pointer: object = getattr(package, f"language_{language}" if language in ("typescript", "tsx") else "language")()
     made = tree_sitter.Language(pointer)
     return tree_sitter.Parser(made), tree_sitter.Query(made, QUERIES[language])

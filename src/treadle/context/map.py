@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
+import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from .history import History, Past, decode, encode, head_of, past_of, read_history
+from .history import NO_HISTORY, decode, encode, past_of, start_history
 from .index import Index
 from .modality import PLANS, Modality, modality_of
 from .outline import outline
 from .rank import Ranked, Task, rank_files, task_of
 from .render import Candidate, Entry, render
-from .scan import MOST_BYTES, run_git, scan
+from .scan import MOST_BYTES, scan, start_git
 from .tokens import Measure, estimate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .skeleton import Definition
 
 TOKENS_A_FILE = 64  # budget for which one more file is parsed
@@ -55,19 +56,20 @@ def build_map(
     root = root.resolve()
     modality, wanted = modality_of(task), task_of(task)
     plan = PLANS[modality]
-    with ThreadPoolExecutor(max_workers=2) as aside, closing(Index(root, _cache_file(root, cache_dir))) as index:
-        head = aside.submit(head_of, root)
-        changed = aside.submit(_changed, root)
-        found = scan(root)
-        stored = index.history(head.result()) if head.result() else None
-        reading = aside.submit(read_history, root) if head.result() and stored is None else None
-        index.refresh(found.files)
-        history = decode(stored) if stored is not None else reading.result() if reading else History([], [])
-        if reading:
-            index.keep_history(head.result(), encode(history))
-        past: dict[str, Past] = past_of(history, wanted.message_terms)
-        ranked = rank_files(found.files, wanted, index, past, changed.result(), plan)
+    head = start_git(root, "rev-parse", "--verify", "-q", "HEAD")
+    changed = _start_changed(root)
+    with closing(Index(root, _cache_file(root, cache_dir))) as index:
+        commit = (head() or b"").decode().strip()
+        stored = index.history(commit)
+        reading = start_history(root) if commit and stored is None else None
+        files = scan(root).files
+        index.refresh(files)
+        history = reading() if reading else decode(stored) if stored else NO_HISTORY
+        past = past_of(history, wanted.message_terms)
+        ranked = rank_files(files, wanted, index, past, changed(), plan)
         candidates = _candidates(root, ranked, wanted, index, budget_tokens)
+        if reading:
+            index.keep_history(commit, encode(history))
         index.commit()
     rendered = render(candidates, modality, plan, budget_tokens, measure)
     return ContextMap(
@@ -88,13 +90,10 @@ def _candidates(root: Path, ranked: list[Ranked], task: Task, index: Index, budg
         definitions = index.definitions(one.file.path, data) if data else []
         parsed.append((one.score - ranked[0].score, definitions, data.decode(errors="replace")))
     outlined = outline(parsed, task)
+    texts = [text for _, _, text in parsed]
     return [
-        Candidate(
-            one,
-            outlined[place] if place < len(outlined) else (),
-            (lambda text=parsed[place][2]: text) if place < len(parsed) and parsed[place][2] else None,
-        )
-        for place, one in enumerate(ranked)
+        *map(Candidate, ranked, outlined, texts),
+        *(Candidate(one, (), "") for one in ranked[most:]),
     ]
 
 
@@ -111,20 +110,28 @@ def _cache_file(root: Path, cache_dir: Path | None) -> Path | None:
     return cache_dir / f"{name}.db" if cache_dir else None
 
 
-def _changed(root: Path) -> dict[str, bool]:
-    """The files with uncommitted changes, and whether git calls them unmerged."""
-    out = run_git(root, "status", "--porcelain", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules")
-    prefix = (run_git(root, "rev-parse", "--show-prefix") or b"\n").decode(errors="surrogateescape").rstrip("\n")
-    found: dict[str, bool] = {}
-    for entry in (out or b"").decode(errors="surrogateescape").split("\0"):
-        state, path = entry[:2], entry[3:]
-        if path.startswith(prefix):
-            found[path.removeprefix(prefix)] = "U" in state or state in ("AA", "DD")
-    return found
+def _start_changed(root: Path) -> Callable[[], dict[str, bool]]:
+    """Asks git for files with uncommitted changes, and whether it calls them unmerged; gives a function that waits."""
+    status = start_git(
+        root, "status", "--porcelain", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules"
+    )
+    shown = start_git(root, "rev-parse", "--show-prefix")
+
+    def finish() -> dict[str, bool]:
+        entries, prefix = os.fsdecode(status() or b"").split("\0"), os.fsdecode(shown() or b"").rstrip("\n")
+        return {
+            entry[3:].removeprefix(prefix): "U" in entry[:2] or entry[:2] in ("AA", "DD")
+            for entry in entries
+            if entry[3:].startswith(prefix)
+        }
+
+    return finish
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Prints the map of a folder: what `treadle map` does."""
+    import argparse
+
     import platformdirs
 
     parser = argparse.ArgumentParser(prog="python -m treadle.context.map", description=__doc__)

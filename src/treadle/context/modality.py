@@ -9,7 +9,10 @@ Modality = Literal["merge", "refactor", "review", "debug", "greenfield", "implem
 
 SIGNS: tuple[tuple[Modality, frozenset[str]], ...] = (
     ("merge", frozenset("merge merging rebase rebasing conflict conflicts cherry-pick backport".split())),
-    ("refactor", frozenset("refactor refactoring restructure rename renaming reorganise reorganize simplify dedupe".split())),
+    (
+        "refactor",
+        frozenset("refactor refactoring restructure rename renaming reorganise reorganize simplify dedupe".split()),
+    ),
     ("review", frozenset("review reviewing audit critique assess".split())),
     (
         "debug",
@@ -21,7 +24,10 @@ SIGNS: tuple[tuple[Modality, frozenset[str]], ...] = (
     ("greenfield", frozenset("greenfield scaffold bootstrap prototype".split())),
 )
 PHRASES: tuple[tuple[Modality, re.Pattern[str]], ...] = (
-    ("greenfield", re.compile(r"\b(from scratch|new (project|repository|repo|app|application|package|service))\b", re.I)),
+    (
+        "greenfield",
+        re.compile(r"\b(from scratch|new (project|repository|repo|app|application|package|service))\b", re.IGNORECASE),
+    ),
 )
 WORD = re.compile(r"[\w-]+")
 

@@ -23,7 +23,9 @@ FILE, BODY, NAME, CODE, WORDS, LINES, CODE_BODY, TEST, LOOSE = 0.8, 2.4, 1.3, 0.
 K1, B = 1.2, 0.7
 ENCLOSING = 0.5  # what a word in the enclosing definition's name counts in a name
 TEST_NAME = re.compile(r"^(tests?$|test_|Test)")
-LOOSE_TEXT = re.compile(r"^(?:(?:export|declare|const|let|var|static|extern)\s+)*[\w$]+\s*[:=](?!.*(?:=>|function))|\)\s*;$|^#")
+LOOSE_TEXT = re.compile(
+    r"^(?:(?:export|declare|const|let|var|static|extern)\s+)*[\w$]+\s*[:=](?!.*(?:=>|function))|\)\s*;$|^#"
+)
 
 
 class Outlined(NamedTuple):
@@ -43,9 +45,7 @@ class _Weighed(NamedTuple):
     loose: bool
 
 
-def outline(
-    files: Sequence[tuple[float, Sequence[Definition], str]], task: Task
-) -> list[list[Outlined]]:
+def outline(files: Sequence[tuple[float, Sequence[Definition], str]], task: Task) -> list[list[Outlined]]:
     """For each file, given its score, skeleton and text, its definitions with their scores, in order of their lines."""
     around = [_around(definitions) for _, definitions, _ in files]
     weighed = [

@@ -13,7 +13,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from .index import HEAD
-from .scan import SETUP
 from .words import STOP, WORD, count_terms, task_terms
 
 if TYPE_CHECKING:
@@ -48,9 +47,8 @@ SPOKEN: tuple[tuple[Kind, float, frozenset[str]], ...] = (
     ("setup", 1.5, frozenset("build packaging dependency dependencies makefile cmake docker setup install".split())),
     ("other", 1.5, frozenset("ci workflow workflows config configuration pipeline yaml json".split())),
 )
-SPELLED = re.compile(
-    r"`([^`\n]+)`|\b(\w+(?:\.\w+)+|\w*_\w+|\w*[a-z]\w*[A-Z]\w*|[A-Z][a-z]\w*[A-Z]\w*)\b|\b(\w+)\("
-)
+README = re.compile(r"(^|/)readme\b", re.IGNORECASE)
+SPELLED = re.compile(r"`([^`\n]+)`|\b(\w+(?:\.\w+)+|\w*_\w+|\w*[a-z]\w*[A-Z]\w*|[A-Z][a-z]\w*[A-Z]\w*)\b|\b(\w+)\(")
 
 
 class Task(NamedTuple):
@@ -95,12 +93,16 @@ def rank_files(
     spoken = {kind: gain for kind, gain, words in SPOKEN if words & task.words}
     for number, file in enumerate(files):
         scores[number] += spoken.get(file.kind, 0.0)
-        if plan.setup and SETUP.search(file.path):
+        if plan.setup and (file.kind == "setup" or README.search(file.path)):
             scores[number] += plan.setup
         if file.path in changed:
             scores[number] += plan.conflicted if changed[file.path] else plan.changed
     source = [number for number, file in enumerate(files) if file.kind == "source"] or list(range(len(files)))
-    for weight, signal in (*_content(files, source, task, index), *_paths(files, source, task), *_past(files, source, past)):
+    for weight, signal in (
+        *_content(files, source, task, index),
+        *_paths(files, source, task),
+        *_past(files, source, past),
+    ):
         top = max((signal[number] for number in source if number in signal), default=0.0)
         if top > 0:
             for number, value in signal.items():
@@ -123,12 +125,14 @@ def _content(files: Sequence[ScannedFile], source: list[int], task: Task, index:
     documents = {document.id: document for document in index.documents.values()}
 
     def signal(wanted: Mapping[str, int], prefix: str) -> Signal:
-        lengths = {
-            doc: document.heads if prefix else document.length for doc, document in documents.items()
-        }
+        lengths = {doc: document.heads if prefix else document.length for doc, document in documents.items()}
         mean = sum(lengths[document.id] for document in counted.values()) / (len(counted) or 1) or 1.0
         return _bm25(
-            {term: (times, found.get(prefix + term, [])) for term, times in wanted.items()}, holders, lengths, mean, counted
+            {term: (times, found.get(prefix + term, [])) for term, times in wanted.items()},
+            holders,
+            lengths,
+            mean,
+            counted,
         )
 
     return [
@@ -207,5 +211,3 @@ def _past(files: Sequence[ScannedFile], source: list[int], past: Mapping[str, Pa
         (LATE, {number: 1 / (1 + found.age / LATE_COMMITS) for number, found in known.items()}),
         (SIMILAR, {number: found.similar for number, found in known.items()}),
     ]
-
-

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from .tokens import CHARACTERS, Measure, estimate, weight
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from .modality import LoadingPlan, Modality
     from .outline import Outlined
@@ -27,6 +27,7 @@ CHANGED_FILES = 1.5  # that a task is expected to change
 CHANGED_DEFINITIONS = 2.5
 NARROW = 60  # characters of a definition's line
 PATHS = 0.22  # of the budget is for the paths of leading files, before any definition
+SHORTEST = 8  # characters of a line with a path, on average, that there is at least
 HEAD_FILES = 10  # leading files that keep their place although nothing stands below them
 
 
@@ -39,11 +40,11 @@ class Entry(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A ranked file with the definitions that may be shown, and its text, where that may be shown."""
+    """A ranked file with the definitions that may be shown, and its text, which is empty where it may not be shown."""
 
     ranked: Ranked
     outlined: Sequence[Outlined]
-    text: Callable[[], str] | None
+    text: str
 
 
 class Rendered(NamedTuple):
@@ -86,6 +87,8 @@ class _Chosen:
 
 def shown_path(path: str) -> str:
     """A path as text: what is no UTF-8, and control characters, are escaped."""
+    if path.isprintable():
+        return path
     text = os.fsencode(path).decode("utf-8", "backslashreplace")
     return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
 
@@ -112,10 +115,10 @@ def _render(candidates: Sequence[Candidate], modality: Modality, plan: LoadingPl
     head = f"{modality} map of {total} files"
     definitions = sum(len(candidate.outlined) for candidate in candidates)
     spent = weight(head) + 1 + weight(_foot(total, total, definitions, sum(c.ranked.file.size for c in candidates))) + 1
-    chosen = [_Chosen(candidate) for candidate in candidates]
     if spent > room:
         short = f"{total} files; no room"
         return Rendered(short if weight(short) + 1 <= room else "", (), total, definitions)
+    chosen = [_Chosen(candidate) for candidate in candidates[: room // SHORTEST]]
     spent = _fill_paths(chosen, int(room * PATHS), spent)
     spent = _fill_definitions(chosen, room, spent)
     spent = _fill_paths(chosen, room, spent)
@@ -123,13 +126,14 @@ def _render(candidates: Sequence[Candidate], modality: Modality, plan: LoadingPl
         _fill_whole(chosen, room, spent)
     listed = [one for one in chosen if one.listed]
     leading = [one for place, one in enumerate(listed) if one.shown or one.full or place < HEAD_FILES]
-    tail = sorted((one for one in listed if not (one in leading)), key=lambda one: one.path)
-    left = [one for one in chosen if not one.listed]
+    tail = sorted((one for one in listed if one not in leading), key=lambda one: one.path)
+    left = total - len(listed)
+    size = sum(one.ranked.file.size for one in candidates) - sum(one.candidate.ranked.file.size for one in listed)
     shown = sum(len(one.lines) if one.full else len(one.shown) for one in listed)
     lines = sum(len(one.lines) for one in chosen)
-    foot = _foot(len(left), total, lines - shown, sum(one.candidate.ranked.file.size for one in left))
+    foot = _foot(left, total, lines - shown, size)
     text = "\n".join([head, *(one.block() for one in (*leading, *tail)), foot])
-    return Rendered(text, tuple(map(_entry, (*leading, *tail))), len(left), lines - shown)
+    return Rendered(text, tuple(map(_entry, (*leading, *tail))), left, lines - shown)
 
 
 def _fill_definitions(chosen: list[_Chosen], room: int, spent: int) -> int:
@@ -168,13 +172,13 @@ def _fill_whole(chosen: list[_Chosen], room: int, spent: int) -> None:
     """
     paths = [one.path for one in chosen if one.listed]
     for one in chosen:
-        if not one.listed or one.candidate.text is None:
+        if not one.listed or not one.candidate.text:
             continue
         size = one.candidate.ranked.file.size
         have = weight(one.block())
         if spent - have + size > room:
             continue
-        text = "".join(f" {line}\n" for line in one.candidate.text().rstrip().splitlines())[:-1]
+        text = "".join(f" {line}\n" for line in one.candidate.text.rstrip().splitlines())[:-1]
         more = weight(f"{one.path}\n{text}") - have
         if text and spent + more <= room and not any(path in text for path in paths if path != one.path):
             one.full = text

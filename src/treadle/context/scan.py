@@ -6,12 +6,14 @@ import os
 import re
 import stat
 import subprocess
+import threading
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from .languages import EXTENSIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pathspec import GitIgnoreSpec
@@ -24,9 +26,19 @@ GIT = (
     "git",
     "--no-pager",
     "--literal-pathspecs",
-    *("-c", "core.quotepath=off", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false"),
+    *(
+        "-c",
+        "safe.directory=*",
+        "-c",
+        "core.quotepath=off",
+        "-c",
+        "core.fsmonitor=false",
+        "-c",
+        "log.showSignature=false",
+    ),
 )
 GIT_ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+GIT_INHERITED = ("GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_EXEC_PATH")
 
 SCRIPTS = frozenset(
     "sh bash zsh fish vue svelte kt kts swift scala php cs fs lua zig ex exs erl hs ml mli clj pl pm pyx pxd dart jl nim"
@@ -39,25 +51,42 @@ ASSETS = frozenset(
 )
 DOCUMENTS = frozenset("md rst txt adoc mdx org tex man 1 3 5 7 html htm ipynb".split())
 
-VENDORED = re.compile(
-    r"(^|/)(vendor|_vendor|vendored|third_party|thirdparty|node_modules|bower_components|dist|\.yarn)/"
-    r"|\.min\.\w+$|(^|/)(package-lock\.json|pnpm-lock\.yaml|uv\.lock|go\.sum)$|_pb2\.pyi?$|\.pb\.(go|cc|h)$",
-    re.I,
+NEVER = frozenset(".git .hg .svn .venv .tox __pycache__ node_modules".split())  # folders that a walk does not enter
+
+FOLDERS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    (
+        "vendored",
+        re.compile(
+            r"(^|/)(vendor|_vendor|vendored|third_party|thirdparty|node_modules|bower_components|dist|\.yarn)(/|$)",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "test",
+        re.compile(
+            r"(^|/)(tests?|testing|testdata|__tests__|__mocks__|specs?|e2e|cypress|fixtures|testsuite)(/|$)",
+            re.IGNORECASE,
+        ),
+    ),
+    ("docs", re.compile(r"(^|/)(docs?|documentation|man)(/|$)", re.IGNORECASE)),
+    (
+        "example",
+        re.compile(
+            r"(^|/)(examples?|samples?|demos?|bench(mark)?s?|benches|play(ground)?|scripts?|tools?|websites?|sites?)(/|$)",
+            re.IGNORECASE,
+        ),
+    ),
 )
-TEST = re.compile(
-    r"(^|/)(tests?|testing|testdata|__tests__|__mocks__|specs?|e2e|cypress|fixtures|testsuite)/"
-    r"|(^|/)(test_[^/]*\.py|tests?\.\w+|conftest\.py|[^/]*(_tests?|_spec|[.-](test|spec|test-d))\.\w+|\w*Tests?\.(java|kt|cs))$",
-    re.I,
+LOCKS = frozenset("package-lock.json pnpm-lock.yaml go.sum".split())
+GENERATED = re.compile(r"\.min\.\w+$|_pb2\.pyi?$|\.pb\.(go|cc|h)$")
+SETUP = frozenset(
+    "setup.cfg pyproject.toml package.json go.mod cargo.toml pom.xml build.gradle build.gradle.kts makefile makefile.am"
+    " cmakelists.txt configure.ac gemfile rakefile dockerfile".split()
 )
-EXAMPLE = re.compile(
-    r"(^|/)(examples?|samples?|demos?|bench(mark)?s?|benches|play(ground)?|scripts?|tools?|websites?|sites?)/", re.I
+TEST_NAME = re.compile(
+    r"test_.*\.py|tests?\.\w+|conftest\.py|.*(_tests?|_spec|[.-](test|spec|test-d))\.\w+|\w*tests?\.(java|kt|cs)"
 )
-DOCS = re.compile(r"(^|/)(docs?|documentation|man)/|(^|/)(readme|changelog|changes|history|license|contributing|authors)\b", re.I)
-SETUP = re.compile(
-    r"(^|/)(setup\.(py|cfg)|pyproject\.toml|package\.json|go\.mod|cargo\.toml|pom\.xml|build\.gradle(\.kts)?|makefile"
-    r"|makefile\.am|cmakelists\.txt|configure\.ac|gemfile|rakefile|[^/]*\.gemspec|dockerfile|readme(\.\w+)?)$",
-    re.I,
-)
+DOCS_NAMES = frozenset("readme changelog changes history license contributing authors".split())
 
 
 class ScannedFile(NamedTuple):
@@ -83,37 +112,70 @@ class Scan(NamedTuple):
 
 def kind_of(path: str) -> Kind:
     """What a file is for, from its path alone."""
-    extension = path.rsplit(".", 1)[-1].lower() if "." in path.rsplit("/", 1)[-1] else ""
-    if VENDORED.search(path):
+    folder, _, name = path.rpartition("/")
+    name = name.lower()
+    stem, _, extension = name.rpartition(".")
+    within = _kind_of_folder(folder)
+    if within == "vendored" or name in LOCKS or GENERATED.search(name):
         return "vendored"
     if extension in ASSETS:
         return "asset"
-    if SETUP.search(path) and extension not in ("py", "gemspec"):
+    if name in SETUP:
         return "setup"
-    if TEST.search(path):
+    if within == "test" or (("test" in name or "spec" in name) and TEST_NAME.fullmatch(name)):
         return "test"
-    if DOCS.search(path) or extension in DOCUMENTS:
+    if within == "docs" or extension in DOCUMENTS or (stem or name) in DOCS_NAMES:
         return "docs"
     if extension in SOURCE:
-        return "example" if EXAMPLE.search(path) else "source"
+        return "example" if within == "example" else "source"
     return "other"
 
 
-def run_git(root: Path, *arguments: str, seconds: float = GIT_SECONDS) -> bytes | None:
-    """What a git command prints; nothing where git is missing, refuses, or takes too long."""
+@lru_cache(maxsize=20_000)
+def _kind_of_folder(folder: str) -> Kind | None:
+    return next((kind for kind, pattern in FOLDERS if pattern.search(folder)), None)
+
+
+def start_git(root: Path, *arguments: str) -> Callable[[], bytes | None]:
+    """Starts a git command, and gives a function that waits for what it prints.
+
+    Nothing comes back where git is missing, refuses, or takes longer than `GIT_SECONDS`.
+    """
+    inherited = os.environ  # noqa: TID251 - handed on to git, no setting is read
+    own = {name: value for name, value in inherited.items() if not name.startswith("GIT_") or name in GIT_INHERITED}
     try:
-        done = subprocess.run(
+        running = subprocess.Popen(
             [*GIT, *arguments],
             cwd=root,
-            env={**os.environ, **GIT_ENVIRONMENT},
+            env=own | GIT_ENVIRONMENT,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
+    except OSError:
+        return lambda: None
+    printed: list[bytes] = []
+
+    def drain() -> None:
+        with running:
+            try:
+                printed.append(running.communicate(timeout=GIT_SECONDS)[0])
+            except subprocess.TimeoutExpired:
+                running.kill()
+
+    reader = threading.Thread(target=drain, daemon=True)
+    reader.start()
+
+    def finish() -> bytes | None:
+        reader.join()
+        return printed[0] if printed and running.returncode == 0 else None
+
+    return finish
+
+
+def run_git(root: Path, *arguments: str) -> bytes | None:
+    """What a git command prints, as `start_git` gives it."""
+    return start_git(root, *arguments)()
 
 
 def scan(root: Path) -> Scan:
@@ -121,8 +183,11 @@ def scan(root: Path) -> Scan:
     listed = _git_paths(root)
     unreadable: list[OSError] = []
     paths = _walk(root, unreadable) if listed is None else iter(listed)
-    base = os.fsencode(root)
-    files = [file for path in paths if (file := _file(base, path))]
+    base = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        files = [file for path in paths if (file := _file(base, path))]
+    finally:
+        os.close(base)
     files.sort()
     return Scan(files, listed is not None, len(unreadable))
 
@@ -137,9 +202,9 @@ def _git_paths(root: Path) -> list[str] | None:
     return paths
 
 
-def _file(base: bytes, path: str) -> ScannedFile | None:
+def _file(base: int, path: str) -> ScannedFile | None:
     try:
-        found = os.lstat(os.path.join(base, os.fsencode(path)))
+        found = os.lstat(path, dir_fd=base)
     except OSError:
         return None  # deleted since it was listed, or below a folder that cannot be entered
     if stat.S_ISLNK(found.st_mode):
@@ -151,28 +216,31 @@ def _file(base: bytes, path: str) -> ScannedFile | None:
 
 def _walk(root: Path, unreadable: list[OSError]) -> Iterator[str]:
     specs: dict[str, GitIgnoreSpec | None] = {}
-    top = os.fspath(root)
-    for folder, folders, names in os.walk(top, onerror=unreadable.append):
-        prefix = os.path.relpath(folder, top).replace(os.sep, "/")
-        prefix = "" if prefix == "." else prefix + "/"
-        specs[prefix] = _ignore_file(folder) if ".gitignore" in names else None
-        folders[:] = sorted(
-            name for name in folders if name != ".git" and not _ignored(specs, prefix, name + "/")
-        )
-        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-        for name in (*names, *links):
-            if not _ignored(specs, prefix, name):
-                yield prefix + name
+    folders = [""]
+    while folders:
+        prefix = folders.pop()
+        try:
+            with os.scandir(root / prefix) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError as error:
+            unreadable.append(error)
+            continue
+        specs[prefix] = _ignore_file(root / prefix) if any(entry.name == ".gitignore" for entry in entries) else None
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                if not _ignored(specs, prefix, entry.name):
+                    yield prefix + entry.name
+            elif entry.name not in NEVER and not _ignored(specs, prefix, entry.name + "/"):
+                folders.append(f"{prefix}{entry.name}/")
 
 
-def _ignore_file(folder: str) -> GitIgnoreSpec | None:
+def _ignore_file(folder: Path) -> GitIgnoreSpec | None:
     from pathspec import GitIgnoreSpec
 
     try:
-        with open(os.path.join(folder, ".gitignore"), encoding="utf-8", errors="replace") as lines:
-            return GitIgnoreSpec.from_lines(lines)
+        return GitIgnoreSpec.from_lines((folder / ".gitignore").read_text("utf-8", "replace").splitlines())
     except (OSError, ValueError):
-        return None  # a broken pattern hides nothing
+        return None  # what cannot be read hides nothing
 
 
 def _ignored(specs: dict[str, GitIgnoreSpec | None], prefix: str, name: str) -> bool:

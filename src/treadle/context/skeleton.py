@@ -21,13 +21,14 @@ KEYWORD_LINE = re.compile(
     r"(?:def|class|func|fn|fun|function|interface|struct|enum|trait|object|module|protocol|proc|sub|macro|record|cdef class)"
     r"\s+([\w.:$]+)[^=]*$"
     r"|^([\w-]+)\s*\(\)\s*\{",
-    re.M,
+    re.MULTILINE,
 )
 SCRIPT = re.compile(
-    r"\.(sh|bash|zsh|fish|vue|svelte|kt|kts|swift|scala|php|cs|lua|zig|ex|exs|pl|pm|pyx|pxd|dart|jl|nim|groovy)$", re.I
+    r"\.(sh|bash|zsh|fish|vue|svelte|kt|kts|swift|scala|php|cs|lua|zig|ex|exs|pl|pm|pyx|pxd|dart|jl|nim|groovy)$",
+    re.IGNORECASE,
 )
-HEADING = re.compile(r"^(?:#{1,6} +\S.*|=+ +\S.*|\[+[\w.\" -]+\]+|<h[1-6][^>]*>.*|[\w.-]+:(?: .*)?)$", re.M)
-UNDERLINED = re.compile(r"^(\S.*)\n([=\-~^\"'*+#])\2{2,}[ \t]*$", re.M)
+HEADING = re.compile(r"^(?:#{1,6} +\S.*|=+ +\S.*|\[+[\w.\" -]+\]+|<h[1-6][^>]*>.*|[\w.-]+:(?: .*)?)$", re.MULTILINE)
+UNDERLINED = re.compile(r"^(\S.*)\n([=\-~^\"'*+#])\2{2,}[ \t]*$", re.MULTILINE)
 
 
 class Definition(NamedTuple):
@@ -82,7 +83,7 @@ def _unparsed(node: Node, lines: list[bytes], found: dict[int, Definition]) -> N
 
 
 def _name(title: str) -> str:
-    head = title.split("(")[0].split("<")[0].strip("*& \n")
+    head = title.split("(", maxsplit=1)[0].split("<", maxsplit=1)[0].strip("*& \n")
     return head.rsplit("::", 1)[-1].rsplit(".", 1)[-1][:64]
 
 

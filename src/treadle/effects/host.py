@@ -23,7 +23,7 @@ class Host(ABC):
     @property
     @abstractmethod
     def watched(self) -> bool:
-        """Whether anybody looks on while things happen, so that streaming is worth it."""
+        """Whether anybody reads a response while it is being written, so that streaming is worth it."""
 
     @abstractmethod
     def emit(self, event: Event) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
 
+Adapt = Callable[[dict[str, Any]], dict[str, Any]]
 TOTAL_PER_SILENCE = 6  # a response may trickle for so many times the longest silence that is allowed
 
 
@@ -34,7 +35,7 @@ class PydanticAIModel(Model):
 
     `library_model` must send its requests through `client`, and its SDK must not retry. `timeout_s` is the longest
     silence of the provider; a whole response may take TOTAL_PER_SILENCE times as long. `settings` are the provider's
-    defaults (its cache markers); a request's own come on top.
+    defaults (its cache markers); a request's own come on top, and `adapt` says them in the provider's own terms.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class PydanticAIModel(Model):
         now_us: Callable[[], int],
         price: Callable[[Usage], Decimal | None],
         settings: Mapping[str, Any] | None = None,
+        adapt: Adapt = dict,
         legal_id: re.Pattern[str] = ANY_ID,
         flags_errors: bool = False,
         streams: bool = True,
@@ -59,7 +61,7 @@ class PydanticAIModel(Model):
         self.max_output_tokens = max_output_tokens
         self._library_model, self._client, self._service = library_model, client, service
         self._timeout_s, self._now_us, self._price = timeout_s, now_us, price
-        self._settings = dict(settings or {})
+        self._settings, self._adapt = dict(settings or {}), adapt
         self._legal_id, self._flags_errors, self._streams = legal_id, flags_errors, streams
         self._views: WeakKeyDictionary[View, MappedView] = WeakKeyDictionary()
 
@@ -107,12 +109,11 @@ class PydanticAIModel(Model):
                 ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=tool.schema)
                 for tool in tools
             ],
-            allow_text_output=request.tool_choice
-            == "auto",  # a call is then required of every model that can be told so
+            allow_text_output=request.tool_choice == "auto",  # else a call is required, of models that take an order
         )
 
     def _request_settings(self, request: ModelRequest) -> ModelSettings:
-        settings = {**self._settings, **request.settings}
+        settings = self._adapt({**self._settings, **request.settings})
         settings["extra_headers"] = {**settings.get("extra_headers", {}), "Idempotency-Key": request.key}
         settings["max_tokens"] = request.max_output_tokens
         settings["timeout"] = self._timeout_s

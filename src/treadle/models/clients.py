@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -27,10 +27,11 @@ class Connection(NamedTuple):
 
 
 class Built(NamedTuple):
-    """A library model, and the settings that each request to it carries."""
+    """A library model, the settings that each request to it carries, and how a request's own are told to it."""
 
     model: LibraryModel
     settings: Mapping[str, Any]
+    adapt: Callable[[dict[str, Any]], dict[str, Any]] = dict
 
 
 def openai_wire(to: Connection, *, provider_class: str, model_class: str, profile: Mapping[str, Any]) -> Built:
@@ -84,7 +85,21 @@ def anthropic_wire(to: Connection) -> Built:
         # Otherwise reasoning whose prefix has changed is refused, and the library sends the request a second time.
         binding = {"prefix_mismatch_behavior": "drop_block"}
         settings["anthropic_thinking"] = {"type": "adaptive", "block_binding": binding}
+        return Built(model, settings, _effort_of_thinking)
     return Built(model, settings)
+
+
+def _effort_of_thinking(settings: dict[str, Any]) -> dict[str, Any]:
+    """The library takes either its own `thinking` or Anthropic's with the binding: the level becomes the effort."""
+    if "thinking" not in settings:
+        return settings
+    level = settings.pop("thinking")
+    if level is False:
+        settings.pop("anthropic_thinking", None)
+        return {**settings, "thinking": False}
+    if isinstance(level, str):
+        settings.setdefault("anthropic_effort", "low" if level == "minimal" else level)
+    return settings
 
 
 def google_wire(to: Connection) -> Built:

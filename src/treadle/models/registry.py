@@ -79,6 +79,7 @@ def model_from_name(
         now_us=now_us,
         price=cost,
         settings=built.settings,
+        adapt=built.adapt,
         legal_id=re.compile(row.ids),
         flags_errors=row.wire != "openai",
         streams=row.streams,

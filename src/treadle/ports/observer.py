@@ -20,6 +20,8 @@ class Progress(NamedTuple):
 class Observer(ABC):
     """Takes notes. `notify` returns at once and never raises into the loop."""
 
+    wants_text: bool = False  # whether it shows a response while it is being written: only then is it streamed
+
     @abstractmethod
     def notify(self, progress: Progress) -> None:
         """Called on the event loop's thread, in order."""

@@ -81,6 +81,8 @@ class Driver:
                 elif isinstance(action, act.Wait):
                     if not await self._wait(action):
                         return action
+                elif isinstance(action, act.IntendModel):  # says what will be asked, and waits for nothing
+                    journal.emit(await self.effects.perform(action, self.host))
                 else:
                     # Every other await may be instant or shielded: without this one, cancellation would starve.
                     await anyio.lowlevel.checkpoint_if_cancelled()
@@ -107,9 +109,8 @@ class Driver:
         journal = self.journal
         if isinstance(action, act.CallModel | act.RunTools | act.RunActor | act.RunCheck):
             await journal.flush()  # a barrier: what is paid or changed next has its intent on disk (LG-04)
-        elif isinstance(action, act.IntendModel):  # says what will be asked, and waits for nothing
-            journal.emit(await self.effects.perform(action, self.host))
-            return
+            if self._why:
+                return  # asked to stop meanwhile: nothing has been sent
         left = remaining_us(journal.state)
         start = self.clock.monotonic_us()
         event: ev.Event | None = None

@@ -29,7 +29,7 @@ class JournalHost(Host):
 
     @property
     def watched(self) -> bool:
-        return bool(self._journal.observers)
+        return any(observer.wants_text for observer in self._journal.observers)
 
     def emit(self, event: Event) -> None:
         self._journal.emit(event)

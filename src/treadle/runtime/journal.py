@@ -282,12 +282,21 @@ class JournalOf(Generic[S]):
         """Returns when everything emitted so far is durable. LedgerError: the journal is poisoned from now on."""
         self._submit(self._settled)
         if self._settled_count < self._submitted:  # what was queued by flush_soon is waited for as well
-            future: asyncio.Future[None] = self._loop.create_future()
-            self._waiting.append((self._submitted, future))
-            with anyio.CancelScope(shield=True):  # memory is ahead of the disk: a commit is never abandoned half way
-                await future
+            try:
+                await self._durable()
+            except asyncio.CancelledError:  # memory is ahead of the disk: a commit is never abandoned half way
+                if self._settled_count < self._submitted:
+                    with anyio.CancelScope(shield=True):
+                        await self._durable()
+                raise
         if self.failure is not None:
             raise self.failure
+
+    def _durable(self) -> asyncio.Future[None]:
+        """Done when all that has been queued is committed or refused."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append((self._submitted, future))
+        return future
 
     async def close(self) -> None:
         """Flushes where that is still possible, and gives the ownership up."""

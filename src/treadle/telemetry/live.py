@@ -102,6 +102,8 @@ def brief(args: Any) -> str:
 class LiveView(View):
     """Draws the board below the lines that stay. A terminal that has gone away is no fault of the loop's."""
 
+    wants_text = True
+
     def __init__(self, console: Console) -> None:
         from rich.live import Live
 

@@ -22,6 +22,14 @@ LOOP_POINTS = (
     "before-baseline",
     "after-baseline",
 )
+WORKFLOW_POINTS = (
+    "phase-intended",
+    "before-perform",
+    "after-perform",
+    "before-attempt",
+    "after-attempt",
+)
+"""Besides before-check and after-check, which loops reach, too."""
 LEDGER_POINTS = ("ledger.before-commit", "ledger.in-transaction", "ledger.after-commit", "ledger.in-acquire")
 
 
@@ -58,7 +66,8 @@ def crash_points(spec: str) -> CrashPoints:
     if not spec:
         return NO_CRASH_POINTS
     name, _, nth = spec.partition(":")
-    if name not in (*LOOP_POINTS, *LEDGER_POINTS) or not (nth or "1").isdecimal() or nth == "0":
-        known = ", ".join((*LOOP_POINTS, *LEDGER_POINTS))
+    points = (*LOOP_POINTS, *WORKFLOW_POINTS, *LEDGER_POINTS)
+    if name not in points or not (nth or "1").isdecimal() or nth == "0":
+        known = ", ".join(points)
         raise ConfigurationError(f"TREADLE_CRASH_AT={spec!r} is no crash point. Known: {known}; POINT or POINT:N.")
     return KillAt(name, int(nth or 1))

@@ -26,7 +26,7 @@ def left_out(schema: dict[str, Any]) -> tuple[str, ...]:
 
 def _entry(schema: dict[str, Any]) -> tuple[dict[str, Any], jsonschema_rs.Validator, tuple[str, ...]]:
     entry = _COMPILED.get(id(schema))
-    if entry is None or entry[0] is not schema:  # a kept schema keeps its id
+    if entry is None:  # a schema that is kept keeps its id to itself
         if len(_COMPILED) >= _MOST:
             _COMPILED.clear()
         entry = _COMPILED[id(schema)] = (schema, *_compile(schema))
