@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -424,11 +425,14 @@ def test_passing_failures_are_retried_after_a_back_off_and_each_is_an_intent(sto
 
 
 @pytest.mark.req("LG-03", "LG-04")
-def test_a_response_is_durable_before_its_tools_run_and_an_intent_before_its_request(tmp_path: Path) -> None:
+def test_a_response_is_durable_before_anything_is_changed_and_an_intent_before_its_request(tmp_path: Path) -> None:
     points = Reached()
 
     async def test(runtime: Runtime) -> None:
-        session = await runtime.start(a_loop(scripted(PLAN, LOOK, DONE)), "the task")
+        change = Turn(calls=[("change", {})], usage=FEE)
+        loop = a_loop(scripted(PLAN, change, DONE))
+        loop = replace(loop, act=replace(loop.act, tools=(look, tool(lambda: "changed", name="change"))))
+        session = await runtime.start(loop, "the task")
         await session.run()
         await session.close()
 

@@ -232,6 +232,16 @@ def test_redacting_twice_is_redacting_once(text, secrets):
     assert redactor.redact(once) == once
 
 
+@pytest.mark.req("SE-01")
+def test_what_one_secret_hid_of_another_goes_in_the_same_call():
+    """With the token gone, the rest stands at the beginning of a line."""
+    assert PLAIN.redact("ghp_" + "a1B2" * 9 + " password=letmein") == f"{MARK} password={MARK}"
+
+
+def test_what_was_put_in_is_never_taken_for_text():
+    assert Redactor(["qwerty1", "d]abc1x"]).redact("qwerty1abc1x") == f"{MARK}abc1x"
+
+
 @given(st.text(), st.lists(st.text(max_size=12), max_size=3))
 def test_any_text_is_taken(text, secrets):
     redactor = Redactor(secrets)

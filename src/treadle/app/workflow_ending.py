@@ -28,7 +28,7 @@ def words(state: WorkflowState) -> tuple[str, str, str]:
         why = f"{why}: {one_line(asked[0]['prompt'] or asked[0]['task'], 160)}{more}"
     elif code == "quota" and state.quota is not None:
         why = f"{why}: {one_line(state.quota.message, 160)}"
-    elif state.evidence:
+    elif state.evidence and status != "done":
         why = f"{why}: {one_line(state.evidence, 160)}"
     return label, row.colour, why
 

@@ -13,7 +13,7 @@ class WorkflowView(Observer):
     """Says through a view what happens in workflows, and hands it everything else."""
 
     def __init__(self, view: View) -> None:
-        self._view = view
+        self._view, self.wants_text = view, view.wants_text
 
     def notify(self, progress: Progress) -> None:
         """A line for each event worth one."""

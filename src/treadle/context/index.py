@@ -75,7 +75,7 @@ class Index:
     """The documents of the files that `refresh` was last given. Use as a context manager, from one thread."""
 
     def __init__(self, root: Path, cache: Path | None) -> None:
-        """`cache` is the file to keep the index in; without one, or where it cannot be used, it lives in memory."""
+        """`cache` is the file to keep the index in; without one, or where it cannot be used, a temporary one is taken."""
         self._root = root
         self._store = _open(cache)
         self.documents: dict[str, Document] = {}
@@ -200,7 +200,7 @@ class _Segment:
 
 
 def _open(cache: Path | None) -> sqlite3.Connection:
-    """The store in this file, built anew where it is damaged or of another format; in memory where it cannot be had."""
+    """The store in this file, built anew where it is damaged or of another format; a temporary one where it cannot be had."""
     if cache is not None:
         for _ in range(2):
             try:
@@ -216,7 +216,7 @@ def _open(cache: Path | None) -> sqlite3.Connection:
 
 
 def _prepared(cache: Path | None) -> sqlite3.Connection:
-    store = sqlite3.connect(cache or ":memory:", timeout=LOCK_SECONDS)
+    store = sqlite3.connect(cache or "", timeout=LOCK_SECONDS)
     try:
         store.execute("pragma synchronous = off")
         (found,) = store.execute("pragma user_version").fetchone()

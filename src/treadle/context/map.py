@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import sys
 from contextlib import closing
 from hashlib import blake2b
@@ -19,8 +20,7 @@ from .scan import MOST_BYTES, scan, start_git
 from .tokens import Measure, estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from .modality import LoadingPlan
     from .skeleton import Definition
 
 TOKENS_A_FILE = 64  # budget for which one more file is parsed
@@ -54,23 +54,12 @@ def build_map(
     if not root.is_dir():
         raise NotADirectoryError(root)
     root = root.resolve()
-    modality, wanted = modality_of(task), task_of(task)
+    wanted, modality = task_of(task), modality_of(task)
     plan = PLANS[modality]
-    head = start_git(root, "rev-parse", "--verify", "-q", "HEAD")
-    changed = _start_changed(root)
-    with closing(Index(root, _cache_file(root, cache_dir))) as index:
-        commit = (head() or b"").decode().strip()
-        stored = index.history(commit)
-        reading = start_history(root) if commit and stored is None else None
-        files = scan(root).files
-        index.refresh(files)
-        history = reading() if reading else decode(stored) if stored else NO_HISTORY
-        past = past_of(history, wanted.message_terms)
-        ranked = rank_files(files, wanted, index, past, changed(), plan)
-        candidates = _candidates(root, ranked, wanted, index, budget_tokens)
-        if reading:
-            index.keep_history(commit, encode(history))
-        index.commit()
+    try:
+        candidates = _ranked(root, wanted, plan, budget_tokens, _cache_file(root, cache_dir))
+    except sqlite3.DatabaseError:  # another process holds the cache, the disk is full, or the file has been damaged
+        candidates = _ranked(root, wanted, plan, budget_tokens, None)
     rendered = render(candidates, modality, plan, budget_tokens, measure)
     return ContextMap(
         rendered.text,
@@ -80,6 +69,27 @@ def build_map(
         rendered.files_left,
         rendered.definitions_left,
     )
+
+
+def _ranked(root: Path, task: Task, plan: LoadingPlan, budget_tokens: int, cache: Path | None) -> list[Candidate]:
+    place = start_git(root, "rev-parse", "--show-prefix", "HEAD")
+    status = start_git(
+        root, "status", "--porcelain", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules"
+    )
+    with closing(Index(root, cache)) as index:
+        prefix, _, commit = os.fsdecode(place() or b"\n").strip("\n").rpartition("\n")
+        stored = index.history(commit)
+        reading = start_history(root) if commit and stored is None else None
+        files = scan(root).files
+        index.refresh(files)
+        history = reading() if reading else decode(stored) if stored else NO_HISTORY
+        past = past_of(history, task.message_terms)
+        ranked = rank_files(files, task, index, past, _changed(status() or b"", prefix), plan)
+        candidates = _candidates(root, ranked, task, index, budget_tokens)
+        if reading:
+            index.keep_history(commit, encode(history))
+        index.commit()
+    return candidates
 
 
 def _candidates(root: Path, ranked: list[Ranked], task: Task, index: Index, budget_tokens: int) -> list[Candidate]:
@@ -110,22 +120,13 @@ def _cache_file(root: Path, cache_dir: Path | None) -> Path | None:
     return cache_dir / f"{name}.db" if cache_dir else None
 
 
-def _start_changed(root: Path) -> Callable[[], dict[str, bool]]:
-    """Asks git for files with uncommitted changes, and whether it calls them unmerged; gives a function that waits."""
-    status = start_git(
-        root, "status", "--porcelain", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules"
-    )
-    shown = start_git(root, "rev-parse", "--show-prefix")
-
-    def finish() -> dict[str, bool]:
-        entries, prefix = os.fsdecode(status() or b"").split("\0"), os.fsdecode(shown() or b"").rstrip("\n")
-        return {
-            entry[3:].removeprefix(prefix): "U" in entry[:2] or entry[:2] in ("AA", "DD")
-            for entry in entries
-            if entry[3:].startswith(prefix)
-        }
-
-    return finish
+def _changed(status: bytes, prefix: str) -> dict[str, bool]:
+    """The files with uncommitted changes, and whether git calls them unmerged."""
+    return {
+        entry[3:].removeprefix(prefix): "U" in entry[:2] or entry[:2] in ("AA", "DD")
+        for entry in os.fsdecode(status).split("\0")
+        if entry[3:].startswith(prefix)
+    }
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -7,7 +7,6 @@ concatenation, and the text is measured once more when it is whole.
 
 from __future__ import annotations
 
-import heapq
 import math
 import os
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -28,6 +27,7 @@ CHANGED_DEFINITIONS = 2.5
 NARROW = 60  # characters of a definition's line
 PATHS = 0.22  # of the budget is for the paths of leading files, before any definition
 SHORTEST = 8  # characters of a line with a path, on average, that there is at least
+SLACK = 4  # characters by which a smaller amount may be longer when it is written
 HEAD_FILES = 10  # leading files that keep their place although nothing stands below them
 
 
@@ -114,7 +114,8 @@ def _render(candidates: Sequence[Candidate], modality: Modality, plan: LoadingPl
     total = len(candidates)
     head = f"{modality} map of {total} files"
     definitions = sum(len(candidate.outlined) for candidate in candidates)
-    spent = weight(head) + 1 + weight(_foot(total, total, definitions, sum(c.ranked.file.size for c in candidates))) + 1
+    size = sum(candidate.ranked.file.size for candidate in candidates)
+    spent = weight(head) + 1 + weight(_foot(total, total, definitions, size)) + 1 + SLACK
     if spent > room:
         short = f"{total} files; no room"
         return Rendered(short if weight(short) + 1 <= room else "", (), total, definitions)
@@ -125,28 +126,27 @@ def _render(candidates: Sequence[Candidate], modality: Modality, plan: LoadingPl
     if plan.full:
         _fill_whole(chosen, room, spent)
     listed = [one for one in chosen if one.listed]
-    leading = [one for place, one in enumerate(listed) if one.shown or one.full or place < HEAD_FILES]
-    tail = sorted((one for one in listed if one not in leading), key=lambda one: one.path)
+    bare = [not one.shown and not one.full and place >= HEAD_FILES for place, one in enumerate(listed)]
+    tail = sorted((one for one, below in zip(listed, bare, strict=True) if below), key=lambda one: one.path)
+    ordered = [*(one for one, below in zip(listed, bare, strict=True) if not below), *tail]
     left = total - len(listed)
-    size = sum(one.ranked.file.size for one in candidates) - sum(one.candidate.ranked.file.size for one in listed)
+    size -= sum(one.candidate.ranked.file.size for one in listed)
     shown = sum(len(one.lines) if one.full else len(one.shown) for one in listed)
     lines = sum(len(one.lines) for one in chosen)
     foot = _foot(left, total, lines - shown, size)
-    text = "\n".join([head, *(one.block() for one in (*leading, *tail)), foot])
-    return Rendered(text, tuple(map(_entry, (*leading, *tail))), left, lines - shown)
+    text = "\n".join([head, *(one.block() for one in ordered), foot])
+    return Rendered(text, tuple(map(_entry, ordered)), left, lines - shown)
 
 
 def _fill_definitions(chosen: list[_Chosen], room: int, spent: int) -> int:
     """Takes definitions by their worth for their weight, the path above them included where it is not there yet."""
     shares = iter(_shares([line.score for one in chosen for line in one.lines], CHANGED_DEFINITIONS))
-    heap: list[tuple[float, int, int]] = []
+    found: list[tuple[float, int, int]] = []
     for place, one in enumerate(chosen):
         cost = 0 if one.listed else weight(one.path) + 1
         for number, line in enumerate(one.lines):
-            heap.append((-next(shares) / (weight(line.written()) + 1 + cost), place, number))
-    heapq.heapify(heap)
-    while heap:
-        _, place, number = heapq.heappop(heap)
+            found.append((-next(shares) / (weight(line.written()) + 1 + cost), place, number))
+    for _, place, number in sorted(found):
         one = chosen[place]
         cost = weight(one.lines[number].written()) + 1 + (0 if one.listed else weight(one.path) + 1)
         if spent + cost <= room:

@@ -15,20 +15,19 @@ MOST = 4_000  # definitions of one file; more are data
 MOST_HEADINGS = 60
 FEW_LINES = 2  # first lines of a text without headings
 
-KEYWORD_LINE = re.compile(
+# Patterns stand as text: most maps need none of them, and compiling takes longer than a small map.
+KEYWORD_LINE = (
     r"^[ \t]*(?:(?:export|default|public|private|protected|internal|static|abstract|final|open|override|async|pub|local"
-    r"|inline|virtual|sealed|data|partial|extern|cdef|cpdef)\s+)*"
-    r"(?:def|class|func|fn|fun|function|interface|struct|enum|trait|object|module|protocol|proc|sub|macro|record|cdef class)"
-    r"\s+([\w.:$]+)[^=]*$"
-    r"|^([\w-]+)\s*\(\)\s*\{",
-    re.MULTILINE,
+    r"|inline|virtual|sealed|data|partial|extern|cdef|cpdef)[ \t]+)*"
+    r"(?:def|class|func|fn|fun|function|interface|struct|enum|trait|object|module|protocol|proc|sub|macro|record)"
+    r"[ \t]+([\w.:$]+)[^=\n]*$"
+    r"|^([\w-]+)[ \t]*\(\)[ \t]*\{"
 )
-SCRIPT = re.compile(
-    r"\.(sh|bash|zsh|fish|vue|svelte|kt|kts|swift|scala|php|cs|lua|zig|ex|exs|pl|pm|pyx|pxd|dart|jl|nim|groovy)$",
-    re.IGNORECASE,
+SCRIPTS = frozenset(
+    "sh bash zsh fish vue svelte kt kts swift scala php cs lua zig ex exs pl pm pyx pxd dart jl nim groovy".split()
 )
-HEADING = re.compile(r"^(?:#{1,6} +\S.*|=+ +\S.*|\[+[\w.\" -]+\]+|<h[1-6][^>]*>.*|[\w.-]+:(?: .*)?)$", re.MULTILINE)
-UNDERLINED = re.compile(r"^(\S.*)\n([=\-~^\"'*+#])\2{2,}[ \t]*$", re.MULTILINE)
+HEADING = r"^(?:#{1,6} +\S.*|=+ +\S.*|\[+[\w.\" -]+\]+|<h[1-6][^>\n]*>.*|[\w.-]+:(?: .*)?)$"
+UNDERLINED = r"^(\S.*)\n([=\-~^\"'*+#])\2{2,}[ \t]*$"
 
 
 class Definition(NamedTuple):
@@ -46,7 +45,7 @@ def definitions_of(path: str, data: bytes) -> list[Definition]:
     if language:
         return _parsed(language, data)
     text = data.decode(errors="replace")
-    if SCRIPT.search(path):
+    if path.rpartition(".")[2].lower() in SCRIPTS:
         return _matched(KEYWORD_LINE, text)
     return (_matched(UNDERLINED, text) or _matched(HEADING, text))[:MOST_HEADINGS] or _first_lines(text)
 
@@ -91,10 +90,10 @@ def _clip(line: bytes) -> str:
     return line.decode(errors="replace").strip()[:WIDTH]
 
 
-def _matched(pattern: re.Pattern[str], text: str) -> list[Definition]:
+def _matched(pattern: str, text: str) -> list[Definition]:
     found: list[Definition] = []
     line, at = 1, 0
-    for match in pattern.finditer(text):
+    for match in re.finditer(pattern, text, re.MULTILINE):
         line += text.count("\n", at, match.start())
         at = match.start()
         title = match.group().split("\n")[0].strip()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, cast
 
 import anyio
-import anyio.lowlevel
 
 from treadle.core import events as ev
 from treadle.core.errors import InputError, LedgerError
@@ -34,6 +34,8 @@ class Driver:
         self.quota_wait_s = quota_wait_s  # longest wait in process for a known reset; None: as long as it takes
         self._scope: anyio.CancelScope | None = None
         self._why: Literal["signal", "cancelled", ""] = ""
+        self._start_us: int | None = None  # when the effect in flight began; None: none is
+        self._left_us = 0  # the active time that it was given
         self._end: tuple[ev.Stopped, int] | None = None  # a cancellation that was asked for, and its posted id
 
     def interrupt(self) -> None:
@@ -71,28 +73,39 @@ class Driver:
         journal = self.journal
         try:
             while True:
-                self._heed()
-                action = next_actions(journal.state)[0]
-                if isinstance(action, act.Record):
-                    journal.emit(action.event)
-                elif isinstance(action, act.Finish):
+                with anyio.CancelScope() as scope:
+                    self._scope = scope
+                    return await self._until_rest()
+                if (rest := self._cut_off()) is not None:
                     await journal.flush()
-                    return action
-                elif isinstance(action, act.Wait):
-                    if not await self._wait(action):
-                        return action
-                elif isinstance(action, act.IntendModel):  # says what will be asked, and waits for nothing
-                    journal.emit(await self.effects.perform(action, self.host))
-                else:
-                    # Every other await may be instant or shielded: without this one, cancellation would starve.
-                    await anyio.lowlevel.checkpoint_if_cancelled()
-                    await self._perform(action)
+                    return rest
         except anyio.get_cancelled_exc_class():
             if journal.failure is None and journal.state.status == "running":
                 journal.emit(ev.Interrupted(epoch=journal.ownership.epoch, reason="cancelled"))
                 with anyio.CancelScope(shield=True):
                     await journal.flush()
             raise
+        finally:
+            self._scope = None
+
+    async def _until_rest(self) -> Rest:
+        """Decides and performs until it rests. Every turn awaits a commit, so a cancellation never starves."""
+        journal = self.journal
+        while True:
+            self._heed()
+            action = next_actions(journal.state)[0]
+            if isinstance(action, act.Record):
+                journal.emit(action.event)
+            elif isinstance(action, act.IntendModel):  # says what will be asked, and waits for nothing
+                journal.emit(await self.effects.perform(action, self.host))
+            elif isinstance(action, act.Finish):
+                await journal.flush()
+                return action
+            elif isinstance(action, act.Wait):
+                if not await self._wait(action):
+                    return action
+            else:
+                await self._perform(action)
 
     def _heed(self) -> None:
         """At a boundary: stop or end where that was asked for."""
@@ -104,39 +117,46 @@ class Driver:
             (event, posted_id), self._end = self._end, None
             journal.emit(event, taken=posted_id)
 
+    def _cut_off(self) -> Rest | None:
+        """The scope was cancelled, by a stop or by the deadline: whatever was in flight is so no longer."""
+        journal = self.journal
+        start, self._start_us = self._start_us, None
+        us = 0 if start is None else self.clock.monotonic_us() - start
+        why, self._why = self._why or "deadline", ""
+        if why == "deadline" and start is not None:
+            us = max(us, self._left_us)  # the limit has been reached, whatever the two clocks say
+        if journal.state.status == "running":
+            journal.emit(ev.Interrupted(epoch=journal.ownership.epoch, reason=why, us=us))
+            return None
+        action = next_actions(journal.state)[0]
+        return action if why == "signal" and isinstance(action, act.Wait) else None
+
     async def _perform(self, action: act.Action) -> None:
         """One effect, within the active time that is left. Its outcome is the event that it returns, or an interruption."""
         journal = self.journal
-        if isinstance(action, act.CallModel | act.RunTools | act.RunActor | act.RunCheck):
+        if isinstance(action, act.RunTools) and action.calls[0].kind == "read":
+            journal.flush_soon()  # the response is being written while the reads run; a quick one shares the commit
+        elif isinstance(action, act.CallModel | act.RunTools | act.RunActor | act.RunCheck):
             await journal.flush()  # a barrier: what is paid or changed next has its intent on disk (LG-04)
             if self._why:
                 return  # asked to stop meanwhile: nothing has been sent
         left = remaining_us(journal.state)
-        start = self.clock.monotonic_us()
-        event: ev.Event | None = None
-        with anyio.CancelScope() as scope:
-            if left is not None:
-                scope.deadline = anyio.current_time() + max(left, 1) / 1e6
-            self._scope = scope
-            try:
-                event = await self.effects.perform(action, self.host)
-            except LedgerError:
-                raise
-            except Exception as error:  # noqa: BLE001 - a fault of tool machinery: it ends the loop, in its words
-                self._broken(error, self.clock.monotonic_us() - start)
-                return
-            finally:
-                self._scope = None
-        if event is not None:
-            journal.emit(event)
+        if left is not None and self._scope is not None:
+            self._left_us = left
+            self._scope.deadline = anyio.current_time() + max(left, 1) / 1e6
+        self._start_us = self.clock.monotonic_us()
+        try:
+            event = await self.effects.perform(action, self.host)
+        except LedgerError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a fault of tool machinery: it ends the loop, in its words
+            self._broken(error, self.clock.monotonic_us() - self._start_us)
+            self._start_us = None
             return
-        us = self.clock.monotonic_us() - start
-        if self._why:
-            why, self._why = self._why, ""
-            journal.emit(ev.Interrupted(epoch=journal.ownership.epoch, reason=why, us=us))
-        else:
-            us = max(us, left or 0)  # the limit has been reached, whatever the two clocks say
-            journal.emit(ev.Interrupted(epoch=journal.ownership.epoch, reason="deadline", us=us))
+        self._start_us = None
+        if left is not None and self._scope is not None:
+            self._scope.deadline = math.inf
+        journal.emit(event)
 
     def _broken(self, error: Exception, us: int) -> None:
         epoch = self.journal.ownership.epoch
@@ -162,15 +182,7 @@ class Driver:
         if action.kind == "quota" and self.quota_wait_s is not None and left_s > self.quota_wait_s:
             return False
         journal.tell("waiting", {"kind": action.kind, "until_us": action.until_us})
-        with anyio.CancelScope() as scope:
-            self._scope = scope
-            await self._sleep_until(action.until_us)
-        self._scope = None
-        if scope.cancelled_caught:
-            if action.kind == "quota" and self._why == "signal":
-                self._why = ""
-                return False
-            return True
+        await self._sleep_until(action.until_us)
         journal.emit(ev.WaitEnded(at_us=self.clock.wall_us()))
         return True
 

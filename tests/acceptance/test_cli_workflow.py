@@ -1,0 +1,223 @@
+"""Workflows at the command line: run by name, killed, listed, drawn, answered at any depth, gone on with."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from support.commandline import CommandLine, finish, wait_for
+
+RELEASE = """
+import time
+from decimal import Decimal
+
+import anyio
+
+from treadle import (
+    ApprovalTask, Asks, Budget, Command, Loop, LoopTask, Person, QuotaReached, RunTask, Task, Usage, Workflow, accept, reject,
+)
+
+
+def note(*words):
+    with open("notes", "a") as file:
+        file.write(" ".join(map(str, words)) + "\\n")
+
+
+async def fetch(ctx):
+    note("fetch", ctx.attempt)
+    return ctx.input
+
+
+async def attempt(ctx, feedback):
+    note("attempt", ctx.round, ctx.attempt, ctx.idempotency_key)
+    return feedback or "short"
+
+
+async def check(ctx, candidate):
+    return accept() if candidate == "make it longer" else reject("make it longer")
+
+
+async def name(ctx):
+    if ctx.interaction.answer is None:
+        await ctx.interaction.suspend("Which name?", {"asked": 1}, choices=("ada", "bob"))
+    note("name", ctx.interaction.answer.text, ctx.interaction.state)
+    return ctx.interaction.answer.text
+
+
+fetched = Task("fetch", fetch)
+drafted = LoopTask("draft", attempt, check, max_rounds=3, after=(fetched,))
+named = Task("name", name, after=(drafted,), interaction=Asks())
+workflow = Workflow("release", (fetched, drafted, named))
+
+loop = Loop(name="inner", act=Command(command="true"), evaluate=Person(), workspace=".")
+inner = RunTask("inner", Workflow("middle", (RunTask("loop", loop, input="do it"),)))
+gate = ApprovalTask("gate", "Ship it?", after=(inner,), actors=("ada",))
+nested = Workflow("nested", (inner, named.__class__("name", name, interaction=Asks()), gate))
+
+
+async def limited(ctx):
+    if ctx.quota is None:
+        raise QuotaReached("the day is used up", reset_at_us=time.time_ns() // 1000 + 3_600_000_000)
+
+
+quota = Workflow("quota", (Task("limited", limited),))
+
+
+async def pays(ctx):
+    ctx.report_usage_once(f"r{ctx.attempt}", Usage(requests=1, input_tokens=10, cost_usd=Decimal("0.5")))
+
+
+async def sleeps(ctx):
+    await anyio.sleep(600)
+
+
+living = Workflow("living", (Task("sleeps", sleeps), Task("name", name, interaction=Asks())))
+one = Task("one", pays)
+capped = Workflow("capped", (one, Task("two", pays, after=(one,))), budget=Budget(max_requests=1))
+number = 3
+"""
+
+
+def home(tmp_path: Path) -> CommandLine:
+    cli = CommandLine(tmp_path)
+    cli.write("release.py", RELEASE)
+    return cli
+
+
+def notes(cli: CommandLine) -> list[str]:
+    return (cli.workspace / "notes").read_text().splitlines()
+
+
+@pytest.mark.req("TC-25", "TC-04")
+def test_a_killed_workflow_is_listed_drawn_resumed_and_answered(tmp_path: Path) -> None:
+    cli = home(tmp_path)
+    killed = cli("run", "release:workflow", "--input", '{"day": 1}', environ={"TREADLE_CRASH_AT": "after-attempt:2"})
+    assert killed.code == -signal.SIGKILL
+    (listed,) = cli.documents()
+    assert (listed["kind"], listed["status"], listed["owner_alive"], listed["task"]) == (
+        "workflow",
+        "running",
+        False,
+        "release",
+    )
+    page = cli("show", "last").out
+    assert "✓ fetch  done" in page
+    assert "● draft  running  round 2 of 3, attempt, interrupted: its phase is repeated" in page
+    assert "· name   waiting  for draft" in page
+
+    waiting = cli("resume", "last", "--json")
+    assert (waiting.code, waiting.document["status"], waiting.document["code"]) == (3, "waiting-input", "question")
+    assert f"treadle answer {waiting.document['execution_id']} ada" in waiting.err
+    attempts = [line.split() for line in notes(cli) if line.startswith("attempt")]
+    assert [(line[1], line[2]) for line in attempts] == [("1", "1"), ("2", "2"), ("2", "3")]
+    assert attempts[1][3] == attempts[2][3] != attempts[0][3], "the same key on replay"
+
+    assert cli("answer", "last", "eve").code == 2, "none of the choices"
+    assert cli("answer", "last", "ada", "-q").code == 0
+    done = cli("resume", "last", "--json", "-q")
+    assert (done.code, done.document["status"]) == (0, "done")
+    assert {key: task["status"] for key, task in done.document["tasks"].items()} == dict.fromkeys(
+        ("fetch", "draft", "name"), "done"
+    )
+    assert [line for line in notes(cli) if line.startswith("fetch")] == ["fetch 1"], "done work is not done again"
+    assert notes(cli)[-1] == "name ada {'asked': 1}"
+
+
+@pytest.mark.req("TC-22", "TC-23")
+def test_questions_at_every_depth_are_answered_once_by_whom_they_name(tmp_path: Path) -> None:
+    cli = home(tmp_path)
+    waiting = cli("run", "release:nested", "--json", "-q").document
+    deep = next(one["request_id"] for one in waiting["questions"] if one["kind"] == "evaluation")
+    assert deep.count(".") == 3, "loop and middle workflow"
+    documents = {one["task"]: one for one in cli.documents()}
+    assert documents["middle"]["parent"] == waiting["execution_id"]
+    assert documents["do it"]["parent"] == documents["middle"]["execution_id"]
+    assert "└ " in cli("ls").out
+
+    vague = cli("answer", "last", "ada")
+    assert (vague.code, "name.q1" in vague.err, deep in vague.err) == (2, True, True), "which one is not guessed"
+    assert cli("resume", documents["do it"]["execution_id"]).code == 2, "it goes on with its workflow"
+    said = cli("approve", documents["do it"]["execution_id"], "--as", "eve", "--reason", "fine", "--json").document
+    assert said["execution_id"] == waiting["execution_id"], "the outermost workflow is told"
+    assert cli("approve", "last", "--request", deep).code == 2, "nobody decides it twice"
+    assert cli("answer", "last", "bob", "-q").code == 0, "the only open one now"
+
+    gate = cli("resume", "last", "--json", "-q").document
+    assert (gate["code"], gate["pending"]["request_id"]) == ("approval", "gate.q1")
+    assert cli("approve", "last", "--as", "eve").code == 2, "only ada may"
+    assert cli("answer", "last", "yes", "--as", "ada").code == 2, "a gate wants a decision"
+    rejected = cli("reject", "last", "--as", "ada", "--reason", "not today", "-q")
+    assert rejected.code == 0
+    ended = cli("resume", "last", "--json")
+    assert (ended.code, ended.document["status"]) == (1, "rejected")
+    assert "not today" in cli("why", "last").out
+
+
+@pytest.mark.req("TC-23")
+def test_a_running_workflow_is_answered_and_cancelled_by_other_processes(tmp_path: Path) -> None:
+    cli = home(tmp_path)
+    process = cli.start("run", "release:living", "--json")
+    wait_for(process, "name: begins")
+    for _ in range(100):
+        answered = cli("answer", "last", "ada")
+        if answered.code == 0:
+            break
+    assert "given to the process that runs it" in answered.err
+    wait_for(process, "name: done")
+    assert cli("answer", "last", "bob").code == 2, "it has been answered"
+    assert cli("cancel", "last", "--as", "eve").code == 0
+    ended = finish(process)
+    assert (ended.code, ended.document["status"]) == (1, "cancelled")
+    assert "cancelled by eve" in ended.err
+
+
+@pytest.mark.req("TC-24")
+def test_a_quota_pause_is_listed_with_the_time_at_which_it_goes_on(tmp_path: Path) -> None:
+    cli = home(tmp_path)
+    process = cli.start("run", "release:quota")
+    wait_for(process, "the day is used up")
+    for _ in range(200):
+        (listed,) = cli.documents()
+        if listed["status"] == "paused":
+            break
+        time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    assert listed["pending"]["until_us"] > time.time_ns() // 1000
+    assert "paused, quota, until " in cli("ls").out
+    assert "goes on at " in cli("show", "last").out
+
+
+@pytest.mark.req("TC-21")
+def test_a_workflow_that_its_budget_stopped_is_extended_and_recovered(tmp_path: Path) -> None:
+    cli = home(tmp_path)
+    stopped = cli("run", "release:capped", "--json")
+    assert (stopped.code, stopped.document["code"]) == (4, "limit")
+    assert f"treadle extend {stopped.document['execution_id']} --max-requests 2" in stopped.err
+    assert cli("extend", "last", "--max-rounds", "9").code == 2, "that is a limit of loops"
+    assert cli("extend", "last", "--max-requests", "3", "-q").code == 0
+    recovered = cli("recover")
+    assert (recovered.code, cli.documents()[0]["status"]) == (0, "done"), recovered.err
+
+
+@pytest.mark.req("SV-02")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("release:number",), "is no Loop and no Workflow"),
+        (("release:absent",), "cannot be imported"),
+        (("release:workflow", "--input", "{"), "is no JSON"),
+        (("release:workflow", "--max-rounds", "3"), "says that itself"),
+        (("Do it", "--input", "1"), "goes with a definition"),
+    ],
+)
+def test_what_cannot_be_run_by_name_is_refused_before_anything_starts(
+    tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    cli = home(tmp_path)
+    ran = cli("run", *arguments)
+    assert (ran.code, said in ran.err) == (2, True), ran.err
+    assert not cli.store_file.exists()
