@@ -25,10 +25,13 @@ from treadle.core.errors import (
     StaleEpoch,
 )
 from treadle.core.events import ModelFailed, ModelIntended
+from treadle.kernel.actions import CallModel, Record
+from treadle.kernel.loop import next_actions
 from treadle.kernel.steering import Answer, Cancel, Extend
 from treadle.models.prices import parse_price
 from treadle.ports.clock import NO_CRASH_POINTS
 from treadle.ports.observer import Observer, Progress
+from treadle.runtime.document import document
 from treadle.settings import Settings
 from treadle.testing import Fault, Reached, ScriptedModel, Turn, VirtualClock
 
@@ -592,3 +595,29 @@ def test_a_response_is_streamed_only_to_somebody_who_reads_it(tmp_path: Path) ->
             assert observer.text == text
 
     in_runtime("memory:", tmp_path, test)
+
+
+@pytest.mark.req("LG-03", "LG-04")
+def test_what_a_dead_owner_had_in_flight_is_in_doubt_at_once_and_stays_so_when_it_is_cancelled(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 't.db'}"
+
+    async def test(runtime: Runtime) -> None:
+        session = await runtime.start(a_loop(scripted(PLAN, DONE)), "the task")
+        for action in iter(lambda: next_actions(session.state)[0], None):
+            if isinstance(action, CallModel):
+                break
+            event = (
+                action.event
+                if isinstance(action, Record)
+                else await session.effects.perform(action, session.driver.host)
+            )
+            session.journal.emit(event)
+        await session.close()  # as a kill leaves it: the intent is on disk, the answer is not
+        found = document(session.execution_id, await runtime.state(session.execution_id))
+        assert (found["usage"]["requests"], found["usage"]["in_doubt_requests"]) == (0, 1)
+        assert found["in_doubt_usd"] > 0
+        state = await runtime.steer(session.execution_id, Cancel(actor="ada"))
+        assert (state.status, state.total.in_doubt.requests) == ("cancelled", 1)
+        assert document(session.execution_id, state)["in_doubt_usd"] == found["in_doubt_usd"]
+
+    in_runtime(store, tmp_path, test)

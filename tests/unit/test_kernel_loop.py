@@ -6,12 +6,13 @@ from decimal import Decimal
 
 import pytest
 
-from support.machine import FEE, RESERVE, Machine, call, finish, refold, started, verdict
+from support.machine import FEE, RESERVE, Machine, call, finish, refold, results, started, verdict
 from treadle.core import events as ev
 from treadle.core.errors import AnswerRefused, InvalidStateTransition, OutsideRound
-from treadle.core.messages import Prompted
+from treadle.core.messages import Prompted, ToolsFinished
 from treadle.core.settings import AgentSettings, Limits, Policy
 from treadle.core.usage import Usage
+from treadle.core.values import replace
 from treadle.kernel import actions as act
 from treadle.kernel.loop import advance
 
@@ -244,6 +245,16 @@ def test_accepted_without_a_change_is_told_apart_where_the_workspace_is_known() 
         machine = Machine(turns=one_round(), verdicts=[True], changed=changed).start(baseline=True)
         assert machine.rest().code == code
     assert Machine(turns=one_round(), verdicts=[True]).start().rest().code == "accepted"
+
+
+def test_a_change_that_a_tool_reports_is_one_even_where_the_workspace_does_not_show_it() -> None:
+    machine = Machine(turns=one_round([call("w", "mutating", "1")]), verdicts=[True]).start(baseline=True)
+    tools = machine.to(act.RunTools)
+    event = results(machine.state, tools.calls)
+    machine.emit(
+        ToolsFinished(parent=event.parent, results=(replace(event.results[0], changed=("inner/a.py",)),), us=1)
+    )
+    assert machine.rest().code == "accepted"
 
 
 @pytest.mark.req("LG-01")

@@ -22,12 +22,15 @@ from .runtime import Reopening, Runtime, resting
 from .stores import open_store
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Result:
     """How an execution rests: the document that the command line prints, with its usual parts at hand."""
 
     document: dict[str, Any]
     state: LoopState
+
+    def __repr__(self) -> str:
+        return f"Result({self.execution_id}: {self.status}, {self.code}, ${self.cost_usd})"
 
     @property
     def execution_id(self) -> str:

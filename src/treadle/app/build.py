@@ -82,7 +82,9 @@ def _workspace(loop: Loop) -> Path | None:
     path = Path(loop.workspace).expanduser()
     if not path.is_dir():
         what = "is not a folder" if path.exists() else "does not exist"
-        raise ConfigurationError(f"The workspace {path} {what}. Name a folder: --workspace DIR.")
+        raise ConfigurationError(
+            f"The workspace {path} {what}. Make it, or start with another one: treadle run --workspace DIR."
+        )
     import os
 
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):

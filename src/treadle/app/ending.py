@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from treadle.core.endings import RETRY, ending, is_final
 from treadle.core.errors import ConfigurationError
 from treadle.core.spoken import count, duration, money, one_line, plain
+from treadle.kernel.budget import possibly_charged
 from treadle.kernel.states import LoopState
 from treadle.kernel.workflow_states import WorkflowState
 from treadle.runtime.document import document, to_json
@@ -55,10 +56,11 @@ def accounts(state: LoopState) -> str:
     """Money with what is in doubt, rounds, turns and active time."""
     total = state.total
     cost = money(total.usage.cost_usd) if state.settings.priced or total.usage.cost_usd else "price unknown"
-    if total.in_doubt.cost_usd:
-        cost += f" (+ {money(total.in_doubt.cost_usd)} in doubt)"
-    elif total.in_doubt.requests:
-        cost += f" (+ {count(total.in_doubt.requests, 'request')} in doubt)"
+    in_doubt = possibly_charged(state)
+    if in_doubt.cost_usd:
+        cost += f" (+ {money(in_doubt.cost_usd)} in doubt)"
+    elif in_doubt.requests:
+        cost += f" (+ {count(in_doubt.requests, 'request')} in doubt)"
     return f"{cost} · {count(state.round, 'round')} · {count(total.turns, 'turn')} · {duration(total.us)}"
 
 
@@ -80,7 +82,7 @@ def next_command(execution_id: str, state: LoopState, *, store: str = "") -> str
         return f"treadle resume {name}"
     if not is_final(status, code):
         return f"treadle {RETRY} {name}"
-    return f"treadle diff {name}" if status == "done" else f"treadle why {name}"
+    return f"treadle diff {name}"
 
 
 def _more(state: LoopState) -> str:

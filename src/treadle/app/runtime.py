@@ -22,6 +22,7 @@ from treadle.runtime.driver import Driver
 from treadle.runtime.journal import Journal, load_state
 from treadle.settings import Settings
 from treadle.spec.definitions import Loop
+from treadle.tools.process import kill_recorded
 
 from .build import Built, build
 from .inputs import check_input, dump_input
@@ -193,6 +194,10 @@ class Runtime:
             self.ledger, row.execution_id, clock=self.clock, owner=self.owner, observers=self.observers
         )
         try:
+            if journal.state.status == "running":  # its owner died: what it had in flight is in doubt, its children end
+                for pgid, birth in journal.state.processes:
+                    kill_recorded(pgid, birth)
+                journal.emit(ev.Interrupted(epoch=journal.ownership.epoch, reason="taken-over"))
             journal.emit(to_event(journal.state, steering, self.clock.wall_us()))
             await journal.flush()
         finally:

@@ -68,8 +68,8 @@ def _print(found: list[Listed], *, more: bool) -> None:
         sys.stderr.write("No executions yet. Start one: treadle run TASK --check CMD --model provider:model\n")
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bright_black")
-    for name in ("id", "status", "rounds", "cost", "age"):
-        table.add_column(name, no_wrap=True, justify="right" if name in ("rounds", "cost") else "left")
+    for name in ("id", "status", "rounds", "at most", "age"):
+        table.add_column(name, no_wrap=True, justify="right" if name in ("rounds", "at most") else "left")
     table.add_column("task", no_wrap=True, overflow="ellipsis", ratio=1)
     now_us = time.time_ns() // 1000
     for one in _nested(found):
@@ -79,7 +79,7 @@ def _print(found: list[Listed], *, more: bool) -> None:
         cost = money(document["cost_usd"] + document["in_doubt_usd"])
         name = f"└ {document['execution_id']}" if one.parent else document["execution_id"]
         row = (name, Text(label, style=style), str(document["rounds"]), cost, age)
-        table.add_row(*row, one_line(str(document["task"]), 120))
+        table.add_row(*row, Text(one_line(str(document["task"]), 120)))
     Console(highlight=False).print(table)
     if more:
         sys.stderr.write(f"The newest {SHOWN}; --limit N shows more.\n")

@@ -89,7 +89,7 @@ def print_workflow(
     table, left_out = drawn(state, children, alive=row.owner_alive)
     console.print(table)
     if left_out:
-        _say(console, f"  and {count(left_out, 'task')} more, all in show --json", "bright_black")
+        _say(console, f"  and {left_out:,} more, all in show --json", "bright_black")
     _say(console, f"\nNext: {rest.next}")
 
 

@@ -70,14 +70,15 @@ async def _revert(where: Place, execution: str, number: int | None, *, yes: bool
             )
         base, _ = await _trees(ledger, row.execution_id, number)
         scope = scope_of(where, state)
-        paths = (await scope.receipt(base)).paths
+        ours = await _ours(ledger, row.execution_id, number)
+        paths = tuple(path for path in (await scope.receipt(base)).paths if ours is None or path in ours)
         if not paths:
             warn("nothing has changed since then.")
             return 0
         if not yes and not _sure(scope.root, paths):
             warn("left as it is.")
             return 1
-        done = await scope.revert(base)
+        done = await scope.revert(base, only=ours)
     warn(f"put back: {', '.join(done)}")
     return 0
 
@@ -104,6 +105,14 @@ async def _trees(ledger: Ledger, execution_id: str, number: int | None) -> tuple
     if not one.baseline:
         raise InputError("The workspace was not kept before this round: git is missing, or it had no workspace.")
     return one.baseline, (one.head or None) if number is not None else None
+
+
+async def _ours(ledger: Ledger, execution_id: str, number: int | None) -> set[str] | None:
+    """What act changed from that round on; None where an act has not ended, so that nobody can tell."""
+    from treadle.app.history import rounds
+
+    known = [one for one in rounds(await ledger.records(execution_id)) if number is None or one.round >= number]
+    return {path for one in known for path in one.changed} if all(one.head for one in known) else None
 
 
 def _chosen(known: list[RoundRecord], number: int | None) -> RoundRecord:

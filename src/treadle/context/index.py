@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 FORMAT = 1  # of the stored index; another one is built anew
 SEGMENT_ROWS = 1_000_000  # postings held in memory before they are written
 MOST_SEGMENTS = 64
+MOST_NEW = 200_000_000  # bytes read in one refresh; what is new beyond them waits for the next
 HEAD = "\x01"  # before a term that was counted in the first lines of definitions
 LOCK_SECONDS = 0.5
 SETTLED_NS = 50_000_000  # a file that changed so shortly before it was read may change again without a newer time
@@ -85,17 +86,24 @@ class Index:
         self._store.close()
 
     def refresh(self, files: Sequence[ScannedFile]) -> None:
-        """Reads what is new among the files; a file known with the same size and time is not opened."""
+        """Reads what is new among the files, source first; a file known with the same size and time is not opened."""
         self._compact(len(files))
         known: dict[str, tuple[Any, ...]] = {row[0]: row for row in self._store.execute(KNOWN)}
         segment = _Segment(self._store)
         self.documents = {}
         fresh: list[tuple[str, int, int, int]] = []
+        new: list[ScannedFile] = []
         for file in files:
             row = known.pop(file.path, None)
             if row and row[1] == file.size and row[2] == file.mtime_ns:
                 self.documents[file.path] = Document(*row[3:])
-            elif file.readable and (document := self._read(file.path, segment)):
+            elif file.readable:
+                new.append(file)
+        new.sort(key=lambda file: file.kind != "source")
+        left = MOST_NEW
+        for file in new:
+            left -= file.size
+            if left >= 0 and (document := self._read(file.path, segment)):
                 self.documents[file.path] = document
                 settled = file.mtime_ns < time.time_ns() - SETTLED_NS
                 if settled and _storable(file.path):

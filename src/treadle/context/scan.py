@@ -8,6 +8,7 @@ import stat
 import subprocess
 import threading
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from .languages import EXTENSIONS
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 Kind = Literal["source", "test", "example", "docs", "setup", "other", "vendored", "asset"]
 
 MOST_BYTES = 1 << 20  # larger files are known by path alone
+MOST_FILES = 200_000  # more are not looked at: a folder of so many is hardly the one that was meant
 GIT_SECONDS = 60.0
 GIT = (
     "git",
@@ -103,7 +105,7 @@ class ScannedFile(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """All files in order of their paths. `git` says whether git listed them; `unreadable` counts folders that could not be."""
+    """Files in order of their paths. `git` says whether git listed them; `unreadable` counts folders that could not be."""
 
     files: list[ScannedFile]
     git: bool
@@ -185,7 +187,7 @@ def scan(root: Path) -> Scan:
     paths = _walk(root, unreadable) if listed is None else iter(listed)
     base = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        files = [file for path in paths if (file := _file(base, path))]
+        files = [file for path in islice(paths, MOST_FILES) if (file := _file(base, path))]
     finally:
         os.close(base)
     files.sort()

@@ -66,6 +66,8 @@ def _parsed(language: str, data: bytes) -> list[Definition]:
         if row not in found and len(found) < MOST:
             title = (name.text or b"").decode(errors="replace")
             found[row] = Definition(row + 1, node.end_point.row + 1, _name(title), _clip(lines[row]))
+    if not found:  # too broken for the grammar, or nothing there
+        return _matched(KEYWORD_LINE, data.decode(errors="replace"))
     return [found[row] for row in sorted(found)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -89,7 +89,7 @@ class GitScope(Scope):
         answer = await self._run(store, *arguments, await self._tree(store, head))
         return answer.out.decode(errors="replace")
 
-    async def revert(self, base: str) -> tuple[str, ...]:
+    async def revert(self, base: str, *, only: Collection[str] | None = None) -> tuple[str, ...]:
         """Puts changed files back, removes added ones and the folders that this leaves empty.
 
         A file that was ignored under the rules of `base` stays, even if the rules were changed since. Run again, it
@@ -98,7 +98,9 @@ class GitScope(Scope):
         store = await self._found()
         head = await self._snapshot(store, base)
         changes = [
-            change for change in _changes(await self._compare(store, base, head)) if _REPOSITORY not in change.modes
+            change
+            for change in _changes(await self._compare(store, base, head))
+            if _REPOSITORY not in change.modes and (only is None or _shown(change.path) in only)
         ]
         store.index.unlink(missing_ok=True)  # it may know files that will be ignored again
         async with self._staged(store, base, changes) as stage:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from treadle.core.settings import Limits, Policy
-from treadle.core.usage import Usage
+from treadle.core.usage import NO_USAGE, Usage
 
 from .states import Counters, LoopState
 
@@ -31,6 +31,12 @@ def evaluate_counters(state: LoopState) -> Counters:
         in_doubt=_minus(total.in_doubt, act.in_doubt),
         us=total.us - act.us,
     )
+
+
+def possibly_charged(state: LoopState) -> Usage:
+    """What is in doubt, and what would be if the owner died now: intents without an outcome (LG-04)."""
+    in_flight = sum((charge.reserve for charge in state.charges), state.agent.reserve if state.agent.call else NO_USAGE)
+    return state.total.in_doubt + in_flight
 
 
 def has_cost_cap(state: LoopState) -> bool:

@@ -111,7 +111,7 @@ def _person(state: LoopState) -> Action:
 
 def _accepted(state: LoopState) -> ev.Stopped:
     evidence = state.evidence or f"accepted in round {state.round}"
-    if state.changed is False:
+    if state.changed is False and not state.touched:
         return ev.Stopped(status="done", code="no-change", kind="no change", evidence=evidence)
     return ev.Stopped(status="done", code="accepted", kind="accepted", evidence=evidence)
 
@@ -210,7 +210,8 @@ def _on_tool_probed(state: LoopState, e: ev.ToolProbed) -> LoopState:
 
 def _on_tools_finished(state: LoopState, e: ToolsFinished) -> LoopState:
     agent = agents.tools_finished(state, e, _next_seq(state))
-    return replace(_spend(state, us=e.us), agent=agent, answer=None, processes=())
+    touched = state.touched or (state.phase == "act" and any(result.changed for result in e.results))
+    return replace(_spend(state, us=e.us), agent=agent, answer=None, processes=(), touched=touched)
 
 
 def _on_process_started(state: LoopState, e: ev.ProcessStarted) -> LoopState:

@@ -109,6 +109,7 @@ class LoopState(Value, frozen=True, kw_only=True):
     last_receipt_json: str | None = None
     last_changed: tuple[str, ...] = ()
     act_failure: str = ""  # why this round's act did not finish
+    touched: bool = False  # whether a tool of act said that it changed something
     changed: bool | None = None  # whether any act changed the workspace; None: nobody can tell
     last_rejected_json: str | None = None
     last_act_model: str = ""

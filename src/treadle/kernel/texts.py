@@ -85,4 +85,7 @@ def output_json(args: dict[str, Any]) -> str:
 def workspace_changed(paths: tuple[str, ...]) -> str:
     """Said when somebody changed the workspace while nothing ran (AG-28)."""
     shown = ", ".join(paths[:20]) + (f" and {len(paths) - 20} more" if len(paths) > 20 else "")
-    return f"While you were paused, somebody changed these files: {shown}. Read them again before you rely on them."
+    return (
+        f"After the last thing on record these files changed, by an interrupted command or by somebody else: {shown}. "
+        "Read them again before you rely on them."
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from typing import NamedTuple
 
 
@@ -33,5 +34,5 @@ class Scope(ABC):
         """A unified diff from `base` to `head`, or to the workspace as it is."""
 
     @abstractmethod
-    async def revert(self, base: str) -> tuple[str, ...]:
-        """Puts the workspace back to `base`. The paths that it changed. Ignored files are left alone."""
+    async def revert(self, base: str, *, only: Collection[str] | None = None) -> tuple[str, ...]:
+        """Puts the workspace back to `base`, or only these paths of it. The paths that it changed. Ignored files are left alone."""

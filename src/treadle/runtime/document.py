@@ -9,6 +9,7 @@ import msgspec
 
 from treadle.core.endings import exit_code
 from treadle.core.usage import Usage
+from treadle.kernel.budget import possibly_charged
 from treadle.kernel.states import LoopState
 
 _encoder = msgspec.json.Encoder(decimal_format="number")
@@ -17,6 +18,7 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 def document(execution_id: str, state: LoopState, *, signal: str = "") -> dict[str, Any]:
     """Keys and meanings as in SV-03; money as Decimal. `signal`: the one that interrupted it, for its exit code."""
     total, act, pending = state.total, state.act, state.pending
+    in_doubt = possibly_charged(state)
     return {
         "execution_id": execution_id,
         "status": state.status,
@@ -35,8 +37,8 @@ def document(execution_id: str, state: LoopState, *, signal: str = "") -> dict[s
         "turns_taken": total.turns,
         "act_turns_taken": act.turns,
         "cost_usd": total.usage.cost_usd,
-        "in_doubt_usd": total.in_doubt.cost_usd,
-        "usage": _usage(total.usage, total.in_doubt),
+        "in_doubt_usd": in_doubt.cost_usd,
+        "usage": _usage(total.usage, in_doubt),
         "output": None if not state.last_output_json else msgspec.json.decode(state.last_output_json),
         "outcome": {"kind": state.outcome, "evidence": state.evidence, "advice": state.advice}
         if state.outcome
