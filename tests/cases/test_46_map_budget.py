@@ -16,7 +16,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for number in range(12):
             file = root / "src" / f"part_{part}" / f"parser_{number}.py"
             file.parent.mkdir(parents=True, exist_ok=True)
-            names = [f"def parse_{kind}_{number}(token, größe='✓'):\n    return token\n" for kind in ("empty", "full", "odd")]
+            names = [
+                f"def parse_{kind}_{number}(token, größe='✓'):\n    return token\n" for kind in ("empty", "full", "odd")
+            ]
             file.write_text(f"class Parser{number}:\n    '''Reads.'''\n\n" + "\n".join(names))
     return root
 

@@ -69,9 +69,15 @@ def test_the_file_that_changed_last_comes_first_where_the_task_says_nothing(root
 
 @pytest.mark.req("AG-05")
 def test_source_stands_before_tests_unless_the_task_names_the_test(root: Path) -> None:
-    commit(root, "tests", {"tests/test_golf.py": "from golf import golf_value\n\ndef test_golf():\n    assert golf_value()\n"})
+    commit(
+        root,
+        "tests",
+        {"tests/test_golf.py": "from golf import golf_value\n\ndef test_golf():\n    assert golf_value()\n"},
+    )
     assert first(build_map(root, "Make golf faster", 500)) == "src/golf.py"
-    assert "tests/test_golf.py" in [entry.path for entry in build_map(root, "tests/test_golf.py is flaky", 500).entries[:2]]
+    assert "tests/test_golf.py" in [
+        entry.path for entry in build_map(root, "tests/test_golf.py is flaky", 500).entries[:2]
+    ]
 
 
 @pytest.mark.req("AG-05")

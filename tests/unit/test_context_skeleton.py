@@ -73,7 +73,9 @@ def test_other_text_has_headings_or_else_its_first_lines(path: str, text: str, w
 
 
 def test_broken_source_still_gives_what_can_be_read() -> None:
-    assert [one.name for one in definitions_of("a.py", b"def f(:\n  (\n\ndef whole():\n    pass\n\xff\xfe")][-1] == "whole"
+    assert [one.name for one in definitions_of("a.py", b"def f(:\n  (\n\ndef whole():\n    pass\n\xff\xfe")][
+        -1
+    ] == "whole"
 
 
 def test_a_file_of_endless_definitions_is_cut() -> None:

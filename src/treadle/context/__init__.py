@@ -1,1 +1,1 @@
-"""What a model sees: the map of the workspace, and the system prompt."""
+"""What a model is shown before and while it works. Nothing here asks a model: texts go in, texts within a budget come out."""

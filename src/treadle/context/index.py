@@ -47,7 +47,7 @@ KNOWN = "select path, size, mtime_ns, id, length, heads from files join docs on 
 
 MODIFIERS = (
     r"(?:export|default|declare|abstract|async|unsafe|static|public|private|protected|final|virtual|inline|extern|const|open"
-    r"|override|pub(?:\([^)]*\))?)"
+    r"|override|pub(?:\([^)\n]*\))?)"
 )
 KEYWORDS = (
     r"(?:def|class|func|fn|fun|function\*?|struct|enum|union|trait|interface|type|mod|module|namespace|impl|macro_rules!"
@@ -56,9 +56,9 @@ KEYWORDS = (
 DEFINING = (
     rf"^[ \t]*(?:{MODIFIERS}[ \t]+)*"
     rf"(?:{KEYWORDS}[^\n]*"
-    r"|(?:const|let|var)[ \t]+[\w$]+[^=\n]*=[ \t]*(?:async|function|\(|\w+[ \t]*=>)[^\n]*"
-    r"|[\w$.]+[ \t]*=[ \t]*(?:async[ \t]+)?function[^\n]*)"
-    r"|^[A-Za-z_][\w \t*&:<>,~]*\([^;\n]*$"
+    r"|(?:const|let|var)[ \t]+[\w$]++[^=\n]*+=[ \t]*(?:async|function|\(|\w+[ \t]*=>)[^\n]*"
+    r"|[\w$.]++[ \t]*+=[ \t]*(?:async[ \t]+)?function[^\n]*)"
+    r"|^[A-Za-z_][\w \t*&:<>,~]*+\([^;\n]*$"
     r"|^#[ \t]*define[^\n]*"
     r"|^[ \t]+(?:public|private|protected|static)[^\n=;]*\([^\n]*"
 )  # first lines of definitions in any language, well enough to count their words

@@ -33,22 +33,22 @@ WORD = re.compile(r"[\w-]+")
 
 
 class LoadingPlan(NamedTuple):
-    """What a modality changes in the map: which kinds of file gain or lose, and whether leading files come whole."""
+    """What a modality changes in the map: how much of it is paths, which files gain, and whether leading files come whole."""
 
+    tree: float  # share of the budget that paths get before any definition
     full: bool  # what is left of the budget goes to the whole text of leading files
     changed: float  # added to the score of files with uncommitted changes
     conflicted: float  # added to the score of files with an unresolved merge
     setup: float  # added to the score of manifests and readmes
-    definitions: float  # worth of a definition beside the worth of a path
 
 
 PLANS: dict[Modality, LoadingPlan] = {
-    "merge": LoadingPlan(full=True, changed=2.0, conflicted=8.0, setup=0.0, definitions=1.0),
-    "refactor": LoadingPlan(full=False, changed=1.0, conflicted=1.0, setup=0.0, definitions=1.0),
-    "review": LoadingPlan(full=True, changed=4.0, conflicted=4.0, setup=0.0, definitions=1.0),
-    "debug": LoadingPlan(full=True, changed=1.0, conflicted=1.0, setup=0.0, definitions=1.0),
-    "greenfield": LoadingPlan(full=False, changed=1.0, conflicted=1.0, setup=3.0, definitions=0.5),
-    "implement": LoadingPlan(full=True, changed=1.0, conflicted=1.0, setup=0.0, definitions=1.0),
+    "merge": LoadingPlan(tree=0.22, full=True, changed=2.0, conflicted=10.0, setup=0.0),
+    "refactor": LoadingPlan(tree=0.22, full=False, changed=1.0, conflicted=1.0, setup=0.0),
+    "review": LoadingPlan(tree=0.22, full=True, changed=10.0, conflicted=10.0, setup=0.0),
+    "debug": LoadingPlan(tree=0.22, full=True, changed=1.0, conflicted=1.0, setup=0.0),
+    "greenfield": LoadingPlan(tree=0.6, full=False, changed=1.0, conflicted=1.0, setup=7.0),
+    "implement": LoadingPlan(tree=0.22, full=True, changed=1.0, conflicted=1.0, setup=0.0),
 }
 
 

@@ -16,7 +16,7 @@ from .index import HEAD
 from .words import STOP, WORD, count_terms, task_terms
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from .history import Past
     from .index import Document, Index
@@ -48,7 +48,9 @@ SPOKEN: tuple[tuple[Kind, float, frozenset[str]], ...] = (
     ("other", 1.5, frozenset("ci workflow workflows config configuration pipeline yaml json".split())),
 )
 README = re.compile(r"(^|/)readme\b", re.IGNORECASE)
-SPELLED = re.compile(r"`([^`\n]+)`|\b(\w+(?:\.\w+)+|\w*_\w+|\w*[a-z]\w*[A-Z]\w*|[A-Z][a-z]\w*[A-Z]\w*)\b|\b(\w+)\(")
+TOKEN = re.compile(r"`([^`\n]+)`|([\w.]+)(\(?)")
+CAMEL = re.compile(r"[a-z]\d*[A-Z]")
+LONGEST_TASK = 500  # terms of a task that are looked for
 
 
 class Task(NamedTuple):
@@ -72,12 +74,19 @@ def task_of(text: str) -> Task:
     """Reads a task. Its first line counts twice."""
     once = task_terms(text)
     wanted = once + task_terms(text.strip().split("\n")[0])
-    code: set[str] = set()
-    for match in SPELLED.finditer(text):
-        for group in match.groups(default=""):
-            code.update(word.lower().strip("_") for word in WORD.findall(group) if word.lower() not in STOP)
     words = frozenset(word.lower().strip("_") for word in WORD.findall(text) if word.lower() not in STOP)
-    return Task(text, wanted, once, frozenset(word for word in code if len(word) > 2), words)
+    return Task(text, Counter(dict(wanted.most_common(LONGEST_TASK))), once, frozenset(_spelled(text)), words)
+
+
+def _spelled(text: str) -> Iterator[str]:
+    """Names that a text spells as code: between backticks, called, dotted, with an underscore or a capital inside."""
+    for quoted, token, called in TOKEN.findall(text):
+        dotted = token.strip(".")
+        named = dotted if called or "." in dotted or "_" in dotted or CAMEL.search(dotted) else quoted
+        for word in WORD.findall(named):
+            name = word.lower().strip("_")
+            if len(name) > 2 and word.lower() not in STOP:
+                yield name
 
 
 def rank_files(
@@ -184,7 +193,7 @@ def _paths(files: Sequence[ScannedFile], source: list[int], task: Task) -> list[
         base = path.rsplit("/", 1)[-1]
         if path in lowered:
             named[number] = 1.0
-        elif re.search(rf"(?<!\w){re.escape(base)}(?!\w)", lowered):
+        elif _stands_alone(base, lowered):
             named[number] = 0.8
         if base.split(".")[0] in task.words:
             stemmed[number] = 1.0
@@ -199,6 +208,16 @@ def _paths(files: Sequence[ScannedFile], source: list[int], task: Task) -> list[
             weight = rarity * math.sqrt(min(task.terms[term], 2))
             signal[number] = signal.get(number, 0.0) + weight * counts[term] * 2.2 / (counts[term] + 0.6 + 0.1 * length)
     return [(PATH, signal), (NAMED, named), (STEM, stemmed)]
+
+
+def _stands_alone(name: str, text: str) -> bool:
+    at = text.find(name)
+    while at >= 0:
+        before, after = text[at - 1 : at], text[at + len(name) : at + len(name) + 1]
+        if not (before.isalnum() or before == "_" or after.isalnum() or after == "_"):
+            return True
+        at = text.find(name, at + 1)
+    return False
 
 
 def _past(files: Sequence[ScannedFile], source: list[int], past: Mapping[str, Past]) -> list[tuple[float, Signal]]:

@@ -24,8 +24,6 @@ Level = Literal["tree", "skeleton", "full"]
 
 CHANGED_FILES = 1.5  # that a task is expected to change
 CHANGED_DEFINITIONS = 2.5
-NARROW = 60  # characters of a definition's line
-PATHS = 0.22  # of the budget is for the paths of leading files, before any definition
 SHORTEST = 8  # characters of a line with a path, on average, that there is at least
 SLACK = 4  # characters by which a smaller amount may be longer when it is written
 HEAD_FILES = 10  # leading files that keep their place although nothing stands below them
@@ -120,7 +118,7 @@ def _render(candidates: Sequence[Candidate], modality: Modality, plan: LoadingPl
         short = f"{total} files; no room"
         return Rendered(short if weight(short) + 1 <= room else "", (), total, definitions)
     chosen = [_Chosen(candidate) for candidate in candidates[: room // SHORTEST]]
-    spent = _fill_paths(chosen, int(room * PATHS), spent)
+    spent = _fill_paths(chosen, int(room * plan.tree), spent)
     spent = _fill_definitions(chosen, room, spent)
     spent = _fill_paths(chosen, room, spent)
     if plan.full:
@@ -195,8 +193,10 @@ def _shares(scores: Sequence[float], expected: float) -> list[float]:
 
 def _lines(outlined: Sequence[Outlined]) -> list[_Line]:
     by_text: dict[str, list[Outlined]] = {}
+    depths: list[int] = []
     for one in outlined:
-        by_text.setdefault(one.definition.text[:NARROW], []).append(one)
+        depths.append(depths[one.around] + 1 if one.around >= 0 else 0)
+        by_text.setdefault(" " * depths[-1] + one.definition.text, []).append(one)
     return [
         _Line(text, tuple(one.definition.line for one in some), max(one.score for one in some))
         for text, some in by_text.items()

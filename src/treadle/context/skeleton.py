@@ -20,8 +20,8 @@ KEYWORD_LINE = (
     r"^[ \t]*(?:(?:export|default|public|private|protected|internal|static|abstract|final|open|override|async|pub|local"
     r"|inline|virtual|sealed|data|partial|extern|cdef|cpdef)[ \t]+)*"
     r"(?:def|class|func|fn|fun|function|interface|struct|enum|trait|object|module|protocol|proc|sub|macro|record)"
-    r"[ \t]+([\w.:$]+)[^=\n]*$"
-    r"|^([\w-]+)[ \t]*\(\)[ \t]*\{"
+    r"[ \t]+([\w.:$]++)[^=\n]*+$"
+    r"|^([\w-]++)[ \t]*+\(\)[ \t]*\{"
 )
 SCRIPTS = frozenset(
     "sh bash zsh fish vue svelte kt kts swift scala php cs lua zig ex exs pl pm pyx pxd dart jl nim groovy".split()

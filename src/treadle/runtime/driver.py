@@ -20,6 +20,7 @@ from .host import JournalHost
 from .journal import Journal
 
 Rest = act.Finish | act.Wait
+LINGER_S = 0.005  # how long reads may run until the response that asked for them is written by itself
 INBOX_S = 0.3  # how long a request from outside may lie unread while an effect runs
 
 
@@ -133,9 +134,10 @@ class Driver:
 
     async def _perform(self, action: act.Action) -> None:
         """One effect, within the active time that is left. Its outcome is the event that it returns, or an interruption."""
-        journal = self.journal
+        journal, timer = self.journal, None
         if isinstance(action, act.RunTools) and action.calls[0].kind == "read":
-            journal.flush_soon()  # the response is being written while the reads run; a quick one shares the commit
+            # The response is written while the reads run; quick ones share the commit (decision 12).
+            timer = journal.flush_later(LINGER_S)
         elif isinstance(action, act.CallModel | act.RunTools | act.RunActor | act.RunCheck):
             await journal.flush()  # a barrier: what is paid or changed next has its intent on disk (LG-04)
             if self._why:
@@ -153,6 +155,9 @@ class Driver:
             self._broken(error, self.clock.monotonic_us() - self._start_us)
             self._start_us = None
             return
+        finally:
+            if timer is not None:
+                timer.cancel()
         self._start_us = None
         if left is not None and self._scope is not None:
             self._scope.deadline = math.inf

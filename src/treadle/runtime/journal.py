@@ -266,6 +266,10 @@ class JournalOf(Generic[S]):
         else:
             self._submit(self._settled)
 
+    def flush_later(self, seconds: float) -> asyncio.TimerHandle:
+        """Queues what is buffered then, unless the timer is cancelled before."""
+        return self._loop.call_later(seconds, self._submit_quietly)
+
     def _submit_quietly(self) -> None:
         if self.failure is None:  # the owner hears of a failure at its next flush
             self._submit(self._settled)

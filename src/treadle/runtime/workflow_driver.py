@@ -160,6 +160,7 @@ class WorkflowDriver:
                     await self._wake.wait()  # aborted callbacks are still on their way out
             else:
                 self._start(group, cast("tuple[Action, ...]", actions))
+                journal.flush_soon()  # what has ended is not to wait for what still runs
                 await self._idle()
 
     def _start(self, group: anyio.abc.TaskGroup, actions: tuple[Action, ...]) -> None:
