@@ -54,7 +54,8 @@ async def test_its_verdict_is_the_verdict(function):
 
 @pytest.mark.req("TC-14")
 @pytest.mark.parametrize(
-    "answer", [True, None, "accept", ("accept",), Verdict("yes"), Verdict(False, None), Verdict, object()],
+    "answer",
+    [True, None, "accept", ("accept",), Verdict("yes"), Verdict(False, None), Verdict, object()],
     ids=["true", "none", "text", "tuple", "not a bool", "no text", "class", "object"],
 )
 async def test_anything_else_is_a_typed_error(answer):

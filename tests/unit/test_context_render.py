@@ -117,3 +117,10 @@ def test_names_that_are_no_text_are_escaped() -> None:
     assert shown_path("caf\udce9.py") == "caf\\xe9.py"
     assert shown_path("two\nlines.py") == "two\\nlines.py"
     assert shown_path("größe.py") == "größe.py"
+
+
+def test_what_a_terminal_would_obey_is_not_written() -> None:
+    rendered = drawn([candidate("a.py", ["def f(): \x1b[2J"], text="x = '\x1b]0;title\x07'\r\n")], 400)
+    assert rendered.entries[0].level == "full"
+    assert not set(rendered.text) & set("\x1b\x07\r")
+    assert "\x1b" not in drawn([candidate("a.py", ["def f(): \x1b[2J"])], 400).text

@@ -26,6 +26,7 @@ CHANGED_FILES = 1.5  # that a task is expected to change
 CHANGED_DEFINITIONS = 2.5
 SHORTEST = 8  # characters of a line with a path, on average, that there is at least
 SLACK = 4  # characters by which a smaller amount may be longer when it is written
+CONTROLS = dict.fromkeys([*range(9), *range(10, 32), *range(127, 160)])  # what a terminal might obey; a tab is harmless
 HEAD_FILES = 10  # leading files that keep their place although nothing stands below them
 
 
@@ -176,7 +177,8 @@ def _fill_whole(chosen: list[_Chosen], room: int, spent: int) -> None:
         have = weight(one.block())
         if spent - have + size > room:
             continue
-        text = "".join(f" {line}\n" for line in one.candidate.text.rstrip().splitlines())[:-1]
+        lines = one.candidate.text.rstrip().split("\n")
+        text = "\n".join(f" {line.translate(CONTROLS)}" for line in lines) if lines != [""] else ""
         more = weight(f"{one.path}\n{text}") - have
         if text and spent + more <= room and not any(path in text for path in paths if path != one.path):
             one.full = text
@@ -196,7 +198,7 @@ def _lines(outlined: Sequence[Outlined]) -> list[_Line]:
     depths: list[int] = []
     for one in outlined:
         depths.append(depths[one.around] + 1 if one.around >= 0 else 0)
-        by_text.setdefault(" " * depths[-1] + one.definition.text, []).append(one)
+        by_text.setdefault(" " * depths[-1] + one.definition.text.translate(CONTROLS), []).append(one)
     return [
         _Line(text, tuple(one.definition.line for one in some), max(one.score for one in some))
         for text, some in by_text.items()

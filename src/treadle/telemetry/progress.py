@@ -109,7 +109,10 @@ def _of_people(event: ev.Event) -> Line | None:
         case ev.Extended():
             return Line(f"  limits extended by {one_line(event.actor, 40)}", "wait")
         case ev.WorkspaceChanged():
-            return Line(f"  changed after the last record, by an interrupted command or by somebody else; {changes(event.paths)}", "wait")
+            return Line(
+                f"  changed after the last record, by an interrupted command or by somebody else; {changes(event.paths)}",
+                "wait",
+            )
         case ev.Interrupted() if event.reason == "taken-over":
             return Line("  going on where it was", "quiet")
         case _:
