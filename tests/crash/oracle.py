@@ -61,7 +61,8 @@ def case(folder: Path, crashes: tuple[str, ...] = (), random_kills: int = 0, see
             victim.stdout.readline()
             time.sleep(chance.random() * 0.35)
             victim.kill()
-        text = victim.stdout.read()
+        with victim.stdout:
+            text = victim.stdout.read()
         code = victim.wait()
         if code == -signal.SIGKILL:
             kills += 1
