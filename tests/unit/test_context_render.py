@@ -73,7 +73,10 @@ def test_an_upgrade_costs_only_what_it_adds() -> None:
 def test_a_whole_text_takes_the_place_of_the_skeleton() -> None:
     text = "".join(f"def function_{number}():\n    return {number}\n" for number in range(10))
     texts = [f"def function_{number}():" for number in range(10)]
-    rendered = drawn([candidate("a.py", texts, text=text)], 200)
+    size = len("implement map of 1 files\na.py\n" + text) + 20  # a space before each line
+    foot = 170
+    assert size + foot < 4 * 145 < size + foot + sum(map(len, texts))  # the skeleton and the text have no room together
+    rendered = drawn([candidate("a.py", texts, text=text)], 145)
     assert rendered.entries[0].level == "full"
     assert rendered.text.count("def function_3():") == 1
     assert "return 3" in rendered.text

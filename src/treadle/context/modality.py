@@ -43,12 +43,12 @@ class LoadingPlan(NamedTuple):
 
 
 PLANS: dict[Modality, LoadingPlan] = {
-    "merge": LoadingPlan(tree=0.22, full=True, changed=2.0, conflicted=10.0, setup=0.0),
-    "refactor": LoadingPlan(tree=0.22, full=False, changed=1.0, conflicted=1.0, setup=0.0),
-    "review": LoadingPlan(tree=0.22, full=True, changed=10.0, conflicted=10.0, setup=0.0),
-    "debug": LoadingPlan(tree=0.22, full=True, changed=1.0, conflicted=1.0, setup=0.0),
+    "merge": LoadingPlan(tree=0.26, full=True, changed=2.0, conflicted=10.0, setup=0.0),
+    "refactor": LoadingPlan(tree=0.26, full=False, changed=1.0, conflicted=1.0, setup=0.0),
+    "review": LoadingPlan(tree=0.26, full=True, changed=10.0, conflicted=10.0, setup=0.0),
+    "debug": LoadingPlan(tree=0.26, full=True, changed=1.0, conflicted=1.0, setup=0.0),
     "greenfield": LoadingPlan(tree=0.6, full=False, changed=1.0, conflicted=1.0, setup=7.0),
-    "implement": LoadingPlan(tree=0.22, full=True, changed=1.0, conflicted=1.0, setup=0.0),
+    "implement": LoadingPlan(tree=0.26, full=True, changed=1.0, conflicted=1.0, setup=0.0),
 }
 
 

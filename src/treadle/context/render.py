@@ -61,6 +61,7 @@ class _Line(NamedTuple):
     text: str
     numbers: tuple[int, ...]
     score: float
+    around: int  # the number of the line that encloses the first of them, or -1
 
     def written(self) -> str:
         return f"{','.join(map(str, self.numbers))}:{self.text}"
@@ -76,6 +77,11 @@ class _Chosen:
         self.shown: set[int] = set()
         self.listed = False
         self.full = ""
+
+    def missing(self, number: int) -> list[int]:
+        """A line of the skeleton and the one around it, as far as they are not shown yet."""
+        around = self.lines[number].around
+        return [line for line in (number, around) if line >= 0 and line not in self.shown]
 
     def block(self) -> str:
         if self.full:
@@ -147,11 +153,14 @@ def _fill_definitions(chosen: list[_Chosen], room: int, spent: int) -> int:
             found.append((-next(shares) / (weight(line.written()) + 1 + cost), place, number))
     for _, place, number in sorted(found):
         one = chosen[place]
-        cost = weight(one.lines[number].written()) + 1 + (0 if one.listed else weight(one.path) + 1)
+        wanted = one.missing(number)
+        cost = sum(weight(one.lines[line].written()) + 1 for line in wanted) + (
+            0 if one.listed else weight(one.path) + 1
+        )
         if spent + cost <= room:
             spent += cost
             one.listed = True
-            one.shown.add(number)
+            one.shown.update(wanted)
     return spent
 
 
@@ -196,11 +205,19 @@ def _shares(scores: Sequence[float], expected: float) -> list[float]:
 def _lines(outlined: Sequence[Outlined]) -> list[_Line]:
     by_text: dict[str, list[Outlined]] = {}
     depths: list[int] = []
+    texts: list[str] = []
     for one in outlined:
         depths.append(depths[one.around] + 1 if one.around >= 0 else 0)
-        by_text.setdefault(" " * depths[-1] + one.definition.text.translate(CONTROLS), []).append(one)
+        texts.append(" " * depths[-1] + one.definition.text.translate(CONTROLS))
+        by_text.setdefault(texts[-1], []).append(one)
+    place = {text: number for number, text in enumerate(by_text)}
     return [
-        _Line(text, tuple(one.definition.line for one in some), max(one.score for one in some))
+        _Line(
+            text,
+            tuple(one.definition.line for one in some),
+            max(one.score for one in some),
+            place[texts[some[0].around]] if some[0].around >= 0 else -1,
+        )
         for text, some in by_text.items()
     ]
 
