@@ -2,7 +2,7 @@
 
     python bench/map_scan.py [--files 10000] [--definitions 12]
 
-Writes that many Python files into a scratch repository, then runs `python -m treadle.context.map` twice in processes of
+Writes that many Python files into a scratch repository, then runs `treadle map` three times in processes of
 their own, start included. The ratio is to be at most a tenth; memory must not grow with the size of the files.
 """
 
@@ -38,7 +38,8 @@ def timed(root: Path, cache: Path) -> tuple[float, float, float]:
     command = [
         sys.executable,
         "-m",
-        "treadle.context.map",
+        "treadle.cli.main",
+        "map",
         "--path",
         root,
         "--task",

@@ -65,6 +65,14 @@ def load_settings(workspace: Path | None = None, environ: Mapping[str, str] | No
     )
 
 
+def map_cache(environ: Mapping[str, str] | None = None) -> Path:
+    """The folder in which maps of workspaces keep what they have read. It may be deleted at any time."""
+    from platformdirs import user_cache_path
+
+    environ = os.environ if environ is None else environ
+    return (Path(environ["TREADLE_CACHE"]) if environ.get("TREADLE_CACHE") else user_cache_path("treadle")) / "maps"
+
+
 def _read(file: Path, known: tuple[str, ...]) -> dict[str, Any]:
     try:
         values = tomllib.loads(file.read_text(encoding="utf-8"))

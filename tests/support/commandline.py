@@ -42,6 +42,7 @@ class CommandLine:
         self.environ = {
             **kept,
             "TREADLE_STATE": str(self.state),
+            "TREADLE_CACHE": str(home / "cache"),
             "TREADLE_CONFIG": str(home / "none.toml"),
             "COLUMNS": "120",
             "GIT_CONFIG_GLOBAL": os.devnull,
@@ -69,9 +70,8 @@ class CommandLine:
             "stderr": subprocess.PIPE,
             **options,
         }
-        return subprocess.Popen(
-            [COMMAND, *arguments], cwd=self.workspace, env={**self.environ, **(environ or {})}, text=True, **given
-        )
+        given.setdefault("cwd", self.workspace)
+        return subprocess.Popen([COMMAND, *arguments], env={**self.environ, **(environ or {})}, text=True, **given)
 
     def __call__(self, *arguments: str, environ: Mapping[str, str] | None = None, **options: Any) -> Ran:
         """The command, to its end. It must never show a traceback."""

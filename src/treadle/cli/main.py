@@ -40,6 +40,7 @@ COMMANDS: dict[str, Entry] = {
     "cancel": Entry("steering", "End it for good."),
     "extend": Entry("steering", "Raise limits, so that it can go on."),
     "frame": Entry("frame", "Show, verify, export or import its continuation.", ("show", "verify", "export", "import")),
+    "map": Entry("map", "What of a folder a model should see for a task, within a budget."),
     "worker": Entry("worker", "Keep going on with executions that nobody owns; made for systemd."),
     "recover": Entry("worker", "The same, once."),
     "doctor": Entry("doctor", "Check what Treadle needs on this machine."),

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import sys
 from contextlib import closing
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from .history import NO_HISTORY, decode, encode, past_of, start_history
@@ -20,6 +18,8 @@ from .scan import MOST_BYTES, scan, start_git
 from .tokens import Measure, estimate
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .modality import LoadingPlan
     from .skeleton import Definition
 
@@ -127,24 +127,3 @@ def _changed(status: bytes, prefix: str) -> dict[str, bool]:
         for entry in os.fsdecode(status).split("\0")
         if entry[3:].startswith(prefix)
     }
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Prints the map of a folder: what `treadle map` does."""
-    import argparse
-
-    import platformdirs
-
-    parser = argparse.ArgumentParser(prog="python -m treadle.context.map", description=__doc__)
-    parser.add_argument("--path", type=Path, default=Path())
-    parser.add_argument("--task", default="")
-    parser.add_argument("--task-file", type=Path)
-    parser.add_argument("--budget", type=int, default=4_000)
-    given = parser.parse_args(arguments)
-    task = given.task_file.read_text(errors="replace") if given.task_file else given.task
-    found = build_map(given.path, task, given.budget, platformdirs.user_cache_path("treadle") / "maps")
-    sys.stdout.write(found.text + "\n" if found.text else "")
-
-
-if __name__ == "__main__":
-    main()
