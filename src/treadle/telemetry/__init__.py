@@ -1,1 +1,1 @@
-"""Progress for people: lines worth reading, and the live view. Adapters of the observer port."""
+"""Progress for people and programs: the bus, sinks, lines worth reading, the live view. Adapters of the observer port."""
