@@ -26,6 +26,7 @@ KNOWN = (
     "max_turns",
     "protect",
     "notify",
+    "sinks",
 )
 WORKSPACE_FILE = Path(".treadle") / "config.toml"
 # A workspace may come from anybody: its file can send no key elsewhere, run nothing on its own and move no store.

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from support.commandline import CommandLine
 from treadle.app.views import progress_view
 from treadle.core import events as ev
 from treadle.core.codec import encode
 from treadle.core.messages import ModelResponded, Prompted, ToolCall, ToolResult, ToolsFinished
+from treadle.core.redaction import Redactor
 from treadle.core.settings import Limits, LoopSettings, Policy
 from treadle.core.usage import Usage
 from treadle.kernel.loop import advance
@@ -21,7 +24,7 @@ from treadle.kernel.states import LoopState
 from treadle.ports.observer import Observer, Progress
 from treadle.telemetry.live import LiveView, render
 from treadle.telemetry.progress import PlainView
-from treadle.telemetry.sinks import JsonLines, Recording
+from treadle.telemetry.sinks import Aside, JsonLines, Recording
 
 SETTINGS = LoopSettings(
     loop_id="run",
@@ -182,3 +185,67 @@ def test_any_number_of_sinks_are_told_the_same() -> None:
     assert [one["seq"] for one in told] == [1, 2, 3, 4, 5]
     assert told[-1]["data"]["usage"][-1] == 0.81
     assert [one.kind for one in recording.progress if one.seq == 0] == ["text.delta"]
+
+
+@pytest.mark.req("AG-18")
+def test_progress_goes_to_every_sink_that_is_named_and_stdout_carries_the_document_alone(tmp_path: Any) -> None:
+    cli = CommandLine(tmp_path)
+    both = ("--sink", "stderr", "--sink", "json:one.jsonl", "--sink", "json:two.jsonl")
+    ran = cli("run", "Do it", "--agent-command", "true", "--check", "true", "--json", *both)
+    assert ran.document["code"] in ("accepted", "no-change")
+    assert "round 1 of 10" in ran.err
+    one, two = ((cli.workspace / name).read_text() for name in ("one.jsonl", "two.jsonl"))
+    assert one == two
+    told = [json.loads(line) for line in one.splitlines()]
+    logged = [json.loads(line)["seq"] for line in cli("log", "last", "--json").out.splitlines()]
+    assert [line["seq"] for line in told if line["seq"]] == logged, "every record is in the file, in order"
+
+
+@pytest.mark.req("AG-18")
+def test_sink_none_says_nothing_but_the_banner_and_a_wrong_sink_starts_nothing(tmp_path: Any) -> None:
+    cli = CommandLine(tmp_path)
+    acts = ("--agent-command", "true", "--check", "true")
+    ran = cli("run", "Do it", *acts, "--sink", "none")
+    assert len(ran.err.splitlines()) == 1
+    for sink, said in (
+        ("jsn:x", "There is no sink 'jsn:x'"),
+        ("json:no/where/x", "cannot be written"),
+        ("json:-", "stdout"),
+    ):
+        ran = cli("run", "Do it", *acts, "--sink", sink)
+        assert ran.code == 2
+        assert said in ran.err
+    assert len(cli.documents()) == 1
+
+
+@pytest.mark.req("AG-18")
+def test_secrets_of_the_environment_reach_no_file_and_the_line_stays_json() -> None:
+    stream = io.StringIO()
+    story = Story(JsonLines(stream, redact=Redactor(["hunter2hunter2"]).redact))
+    story.emit(ev.CallbackStarted(key="r1.evaluate.1"))
+    story.tell("note", {"said": 'password is "hunter2hunter2"', "n": 3})
+    assert "hunter2" not in stream.getvalue()
+    assert json.loads(stream.getvalue().splitlines()[-1])["data"] == {"said": 'password is "[redacted]"', "n": 3}
+
+
+@pytest.mark.req("AG-19")
+def test_a_stalled_sink_delays_nobody_and_is_told_what_it_lost() -> None:
+    entered, gate = threading.Event(), threading.Event()
+
+    class Stalled(Recording):
+        def notify(self, progress: Progress) -> None:
+            entered.set()
+            gate.wait(20)
+            super().notify(progress)
+
+    stalled = Stalled()
+    aside = Aside(stalled, size=4)
+    story = Story(aside)
+    assert entered.wait(20)
+    for number in range(10):
+        story.tell("text.delta", str(number))
+    assert aside.dropped == 8
+    gate.set()
+    aside.close()
+    kinds = [(one.kind, one.data) for one in stalled.progress if one.seq == 0]
+    assert kinds == [("dropped", {"count": 8}), *(("text.delta", str(number)) for number in (6, 7, 8, 9))]

@@ -79,6 +79,16 @@ class Parser(argparse.ArgumentParser):
         """For scripts."""
         return self.flag("-q", "--quiet", help="no progress and no banner")
 
+    def sinks(self) -> Self:
+        """Who hears of progress."""
+        return self.option(
+            "--sink",
+            dest="sinks",
+            metavar="SINK",
+            action="append",
+            help="where progress goes: stderr (the default), json:FILE, otel, none; may be repeated",
+        )
+
     def actor(self) -> Self:
         """Who says something."""
         return self.option(

@@ -12,8 +12,9 @@ import anyio
 from treadle.app.ending import rest_of, write_artifact
 from treadle.app.history import rounds
 from treadle.app.listing import AnyState, document_of
+from treadle.app.observing import open_sinks
 from treadle.app.runtime import Runtime
-from treadle.app.views import View, progress_view
+from treadle.app.views import View
 from treadle.core.endings import SIGNAL_EXITS
 from treadle.core.errors import AnswerRefused, ConfigurationError, LedgerError
 from treadle.kernel.states import LoopState
@@ -75,6 +76,7 @@ class Manner:
     quiet: bool = False
     actor: str = ""
     notifier: Notifier | None = None
+    sinks: tuple[str, ...] = ()  # where progress goes; empty: stderr
     begun: Callable[[Driven], None] | None = None  # called once the execution is durable
 
 
@@ -82,8 +84,9 @@ async def drive(
     where: Place, make: Callable[[Runtime], Awaitable[Driven]], manner: Manner, *, create: bool = False
 ) -> int:
     """Runs what `make` gives until it rests; the exit code of the table of endings."""
-    view = progress_view(sys.stderr, quiet=manner.quiet)
-    observers: tuple[Observer, ...] = (WorkflowView(view),)
+    sinks = open_sinks(manner.sinks, where.settings, sys.stderr, quiet=manner.quiet)
+    view = sinks.view
+    observers: tuple[Observer, ...] = (WorkflowView(view), *sinks.others)
     if manner.notifier is not None:
         observers = (*observers, manner.notifier)
     try:
@@ -95,7 +98,7 @@ async def drive(
                 return SIGNAL_EXITS[signal]
             return await conclude(where, runtime.ledger, session.execution_id, session.state, manner, signal=signal)
     finally:
-        view.close()
+        sinks.close()
         if manner.notifier is not None:
             manner.notifier.close()
 

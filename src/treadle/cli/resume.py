@@ -34,7 +34,7 @@ def parser(name: str) -> Parser:
     made.flag("--adopt", help="go on although the definition has changed")
     made.option("--price", metavar="IN,OUT[,..]", help="USD per million tokens, where no price was known")
     made.flag("--force", help="take it from an owner that seems to live; that one is fenced off")
-    return made.notify().store().json().quiet()
+    return made.notify().sinks().store().json().quiet()
 
 
 def resume(given: Namespace) -> int:
@@ -44,11 +44,18 @@ def resume(given: Namespace) -> int:
     from .drive import Manner
     from .notify import notifier
     from .place import place
+    from .values import sink_names
 
     where = place(given.store)
     target = given.notify if given.notify is not None else where.settings.defaults.get("notify")
     actor = user_name()
-    manner = Manner(json=given.json, quiet=given.quiet, actor=actor, notifier=notifier(target, where.settings.environ))
+    manner = Manner(
+        json=given.json,
+        quiet=given.quiet,
+        actor=actor,
+        notifier=notifier(target, where.settings.environ),
+        sinks=sink_names(given.sinks, where.settings),
+    )
     how = Reopening(
         retry_incomplete=given.retry_incomplete,
         adopt=given.adopt,

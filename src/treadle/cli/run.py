@@ -16,7 +16,7 @@ from treadle.core.errors import ConfigurationError
 from .arguments import Namespace, Parser
 from .definition import names_definition
 from .person import user_name
-from .values import cost, seconds, text, texts, whole
+from .values import cost, seconds, sink_names, text, texts, whole
 
 if TYPE_CHECKING:
     from treadle.app.runtime import Runtime, Session
@@ -59,7 +59,7 @@ def parser(name: str) -> Parser:
     made.option("--max-turns", metavar="N", type=whole("--max-turns"), help="model calls of act, over all rounds")
     made.option("--max-cost", metavar="USD", type=cost("--max-cost"), help="US dollars, everything together")
     made.option("--max-time", metavar="DURATION", type=seconds("--max-time"), help="active time: 90s, 10m, 2h")
-    made.store().notify()
+    made.store().notify().sinks()
     made.flag("--detach", help="run in the background, and print the execution's id")
     made.add_argument("--detached", help=argparse.SUPPRESS)
     return made.json().quiet()
@@ -84,7 +84,14 @@ def run(given: Namespace) -> int:
     if given.detach and given.detached is None:
         return start_detached(where, json=given.json)
     ready = Readiness.parse(given.detached)
-    manner = Manner(json=given.json, quiet=given.quiet, actor=user_name(), notifier=tell, begun=ready.begun)
+    manner = Manner(
+        json=given.json,
+        quiet=given.quiet,
+        actor=user_name(),
+        notifier=tell,
+        sinks=sink_names(given.sinks, where.settings),
+        begun=ready.begun,
+    )
     task = sys.stdin.read() if given.task == "-" else given.task
     make = partial(begin, definition=definition, task=task, execution_id=ready.execution_id)
     return anyio.run(partial(drive, where, make, manner, create=True))
@@ -115,7 +122,14 @@ def run_defined(given: Namespace) -> int:
             return await runtime.start(what, value, execution_id=ready.execution_id, definition=name)
         return await workflows(runtime).start(what, value, execution_id=ready.execution_id, definition=name)
 
-    manner = Manner(json=given.json, quiet=given.quiet, actor=user_name(), notifier=tell, begun=ready.begun)
+    manner = Manner(
+        json=given.json,
+        quiet=given.quiet,
+        actor=user_name(),
+        notifier=tell,
+        sinks=sink_names(given.sinks, where.settings),
+        begun=ready.begun,
+    )
     return anyio.run(partial(drive, where, make, manner, create=True))
 
 

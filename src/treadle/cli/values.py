@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from treadle.core.errors import ConfigurationError
+from treadle.settings import Settings
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?", re.ASCII)
 MAX_SECONDS = 10 * 366 * 86_400
@@ -77,3 +78,11 @@ def texts(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, list) and all(isinstance(one, str) for one in value):  # pyright: ignore[reportUnknownVariableType]
         return tuple(str(one) for one in value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     raise ConfigurationError(f"{name} must be a list of texts, not {value!r}.")
+
+
+def sink_names(given: list[str] | None, settings: Settings) -> tuple[str, ...]:
+    """Where progress goes: as flags say, or the environment (separated by commas), or the user's file."""
+    if given:
+        return tuple(given)
+    names = texts("sinks", settings.defaults.get("sinks") or [])
+    return tuple(part.strip() for name in names for part in name.split(",") if part.strip())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from .arguments import Namespace, Parser
-from .values import whole
+from .values import sink_names, whole
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -38,7 +38,7 @@ def parser(name: str) -> Parser:
     made.option(
         "--concurrency", metavar="N", type=whole("--concurrency"), default=16, help="executions at a time (default: 16)"
     )
-    return made.notify().store()
+    return made.notify().sinks().store()
 
 
 def work(given: Namespace, *, once: bool) -> int:
@@ -49,25 +49,31 @@ def work(given: Namespace, *, once: bool) -> int:
     where = place(given.store)
     target = given.notify if given.notify is not None else where.settings.defaults.get("notify")
     told = notifier(target, where.settings.environ)
-    return anyio.run(partial(_work, where, given.concurrency, told, once=once))
+    names = tuple(name for name in sink_names(given.sinks, where.settings) if name != "stderr") or ("none",)
+    return anyio.run(partial(_work, where, given.concurrency, told, names, once=once))
 
 
-async def _work(where: Place, concurrency: int, told: Notifier | None, *, once: bool) -> int:
+async def _work(where: Place, concurrency: int, told: Notifier | None, names: tuple[str, ...], *, once: bool) -> int:
+    from treadle.app.observing import open_sinks
     from treadle.core.endings import SIGNAL_EXITS
 
     from .place import running
     from .signals import Stopping
 
     stopping = Stopping(lambda: None)
-    observers = () if told is None else (told,)
-    async with running(where, create=not once, observers=observers) as runtime, anyio.create_task_group() as group:
-        stopping.stop = group.cancel_scope.cancel
-        await group.start(stopping.watch)
-        if told is not None:
-            group.start_soon(told.serve)
-        worker = Worker(runtime, group, anyio.Semaphore(concurrency))
-        await worker.serve(once=once)
-        group.cancel_scope.cancel()
+    sinks = open_sinks(names, where.settings, sys.stderr)
+    observers = sinks.others if told is None else (told, *sinks.others)
+    try:
+        async with running(where, create=not once, observers=observers) as runtime, anyio.create_task_group() as group:
+            stopping.stop = group.cancel_scope.cancel
+            await group.start(stopping.watch)
+            if told is not None:
+                group.start_soon(told.serve)
+            worker = Worker(runtime, group, anyio.Semaphore(concurrency))
+            await worker.serve(once=once)
+            group.cancel_scope.cancel()
+    finally:
+        sinks.close()
     if told is not None:
         told.close()
     return SIGNAL_EXITS[stopping.name] if stopping.name and once else 0

@@ -1,12 +1,15 @@
-"""Sinks for programs: progress as JSON lines in a stream, or kept in memory."""
+"""Sinks for programs: progress as JSON lines in a stream, or kept in memory; and a way to put any observer on a thread of its own."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TextIO
 
 import msgspec
 
 from treadle.ports.observer import Observer, Progress
+
+from .bus import CLOSE_S, SIZE, Pump, Ring
 
 _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=repr).encode
 
@@ -14,12 +17,15 @@ _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=repr).encode
 class JsonLines(Observer):
     """One JSON object a line: execution_id, seq (0 for what is never recorded), kind, at_us, data. No text deltas unless asked for.
 
-    A reader that went away is no fault of the loop: the rest is dropped.
+    `redact` takes secrets out of every text before it is written. A reader that went away is no fault of the loop: the rest is dropped.
     """
 
-    def __init__(self, stream: TextIO, *, deltas: bool = False) -> None:
+    def __init__(
+        self, stream: TextIO, *, deltas: bool = False, redact: Callable[[str], str] | None = None, owned: bool = False
+    ) -> None:
         self._stream: TextIO | None = stream
-        self._deltas = deltas
+        self._deltas, self._redact, self._owned = deltas, redact, owned
+        self.wants_text = deltas
 
     def notify(self, progress: Progress) -> None:
         if self._stream is None or (progress.kind == "text.delta" and not self._deltas):
@@ -32,10 +38,33 @@ class JsonLines(Observer):
             "data": progress.data,
         }
         try:
-            self._stream.write(_encode(line).decode() + "\n")
+            self._stream.write(self._text(line) + "\n")
             self._stream.flush()
         except OSError:
             self._stream = None
+
+    def _text(self, line: dict[str, Any]) -> str:
+        text = _encode(line).decode()
+        if self._redact is None or self._redact(text) == text:
+            return text
+        # Text by text, so that it stays JSON.
+        return _encode(redacted(msgspec.json.decode(text), self._redact)).decode()
+
+    def close(self) -> None:
+        if self._owned and self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+
+def redacted(value: Any, redact: Callable[[str], str]) -> Any:
+    """JSON with every text in it redacted: names stay, and so do numbers."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, list):
+        return [redacted(one, redact) for one in value]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict):
+        return {name: redacted(one, redact) for name, one in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    return value
 
 
 class Recording(Observer):
@@ -46,3 +75,41 @@ class Recording(Observer):
 
     def notify(self, progress: Progress) -> None:
         self.progress.append(progress)
+
+
+class Aside(Observer):
+    """Another observer on a thread of its own: the loop never waits for it, and it loses some where it is too slow.
+
+    It is told what it has lost, by an ephemeral `dropped` with a count. Whatever it raises is counted in `errors`.
+    """
+
+    def __init__(self, observer: Observer, *, size: int = SIZE) -> None:
+        self._observer, self.wants_text = observer, observer.wants_text
+        self._ring: Ring[Progress] = Ring(size)
+        self._told = 0
+        self._pump = Pump(self._ring, self._take, lag=size)
+
+    @property
+    def dropped(self) -> int:
+        """How many notes it has lost."""
+        return self._pump.dropped
+
+    @property
+    def errors(self) -> int:
+        """How often it raised."""
+        return self._pump.errors
+
+    def notify(self, progress: Progress) -> None:
+        self._ring.publish(progress)
+
+    def _take(self, progress: Progress) -> None:
+        if (lost := self._pump.dropped - self._told) > 0:
+            self._told += lost
+            self._observer.notify(progress._replace(seq=0, kind="dropped", data={"count": lost}))
+        self._observer.notify(progress)
+
+    def close(self) -> None:
+        """Gives it some seconds for what waits."""
+        self._ring.close()
+        self._pump.join(CLOSE_S)
+        self._observer.close()
