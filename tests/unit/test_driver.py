@@ -31,7 +31,7 @@ from treadle.core.errors import (
     OwnerAlive,
     StaleEpoch,
 )
-from treadle.kernel.steering import Answer, Cancel, Extend
+from treadle.kernel.steering import Answer, Cancel, Extend, Pause
 from treadle.models.prices import parse_price
 from treadle.testing import Fault, ScriptedModel, Turn
 
@@ -129,6 +129,31 @@ def test_the_time_limit_ends_a_request_that_hangs(store: str, tmp_path: Path) ->
         state = await runtime.steer(session.execution_id, Extend(actor="ada", max_duration_us=60_000_000))
         assert state.status == "running"
         again = await runtime.resume(session.execution_id, a_loop(scripted(PLAN, DONE), max_time_s=0.2), Reopening())
+        assert (await again.run())["code"] == "accepted"
+        await again.close()
+
+    in_runtime(store, tmp_path, test)
+
+
+@pytest.mark.req("CV-23")
+def test_a_pause_from_outside_stops_a_running_execution_and_it_goes_on_later(store: str, tmp_path: Path) -> None:
+    async def test(runtime: Runtime) -> None:
+        model = Hanging(PLAN)
+        session = await runtime.start(a_loop(model), "the task")
+        async with anyio.create_task_group() as group:
+
+            async def pause() -> None:
+                await model.asked.wait()
+                await runtime.steer(session.execution_id, Pause(actor="ada"))
+
+            group.start_soon(pause)
+            found = await session.run()
+        assert (found["status"], found["code"]) == ("paused", "interrupted")
+        await session.close()
+        assert not await runtime.ledger.posted(session.execution_id)
+        with pytest.raises(InputError, match="does not run"):
+            await runtime.steer(session.execution_id, Pause(actor="ada"))
+        again = await runtime.resume(session.execution_id, a_loop(scripted(PLAN, DONE)), Reopening())
         assert (await again.run())["code"] == "accepted"
         await again.close()
 

@@ -244,7 +244,12 @@ def _settings(loop: Loop, evaluate: AgentParts | Check | None, *, priced: bool, 
 def _agent_settings(agent: Agent | None) -> AgentSettings:
     if agent is None:
         return AgentSettings()
-    return AgentSettings(max_turns_per_act=agent.max_turns_per_act, on_invalid=agent.on_invalid, history=agent.history)
+    return AgentSettings(
+        max_turns_per_act=agent.max_turns_per_act,
+        bands=tuple(sorted(agent.warn_at)),
+        on_invalid=agent.on_invalid,
+        history=agent.history,
+    )
 
 
 def _policy(agent: Agent | None) -> Policy:

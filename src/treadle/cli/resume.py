@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from treadle.app.workflow_runtime import WorkflowSession
     from treadle.kernel.states import LoopState
     from treadle.kernel.workflow_states import WorkflowState
-    from treadle.spec.definitions import Loop
 
     from .drive import Manner
     from .place import Place
@@ -98,12 +97,12 @@ async def _go_on_with_workflow(
     where: Place, execution_id: str, state: WorkflowState, how: Reopening, manner: Manner, *, answered: bool
 ) -> int:
     """`answered`: a request lies there that nobody has read."""
+    from treadle.app.definition import workflow_of
     from treadle.app.workflow_runtime import WorkflowRuntime
     from treadle.core.endings import is_final
     from treadle.core.errors import ConfigurationError
     from treadle.runtime.workflow_document import document
 
-    from .definition import workflow_of
     from .drive import drive, report
     from .place import workflows
 
@@ -125,32 +124,10 @@ async def _go_on_with_workflow(
 async def _reopen(
     runtime: Runtime, *, execution_id: str, state: LoopState, how: Reopening, price: str | None
 ) -> Session:
+    from treadle.app.definition import defined
+
     from .preflight import reachable
 
     loop, definition, base_url = defined(state.definition, price)
     await reachable(base_url, runtime.settings.environ)
     return await runtime.resume(execution_id, loop, how, definition=definition)
-
-
-def defined(definition: str, price: str | None) -> tuple[Loop, str, str | None]:
-    """(the loop, its definition where that changed, its endpoint), from stored flags or imported as module:attribute."""
-    from treadle.core.errors import ConfigurationError
-    from treadle.core.values import replace
-    from treadle.spec.commandline import decode, encode
-
-    if not definition:
-        raise ConfigurationError("It was started from Python and names no definition: resume it from there.")
-    if not definition.startswith("{"):
-        from treadle.spec.definitions import Loop
-
-        from .definition import imported
-
-        found = imported(definition)
-        if not isinstance(found, Loop):
-            raise ConfigurationError(f"{definition} is no Loop any more.")
-        return found, "", None
-    flags = decode(definition)
-    if price is None:
-        return flags.to_loop(), "", flags.base_url
-    flags = replace(flags, price=price)
-    return flags.to_loop(), encode(flags), flags.base_url

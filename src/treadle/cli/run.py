@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from treadle.app.definition import names_definition
 from treadle.core.errors import ConfigurationError
 
 from .arguments import Namespace, Parser
-from .definition import names_definition
 from .person import user_name
 from .values import cost, seconds, sink_names, text, texts, whole
 
@@ -42,9 +42,9 @@ def parser(name: str) -> Parser:
         "Without --check and --judge a person accepts: asked at the terminal, or later by treadle approve and reject.\n"
         "Exit codes: 0 accepted, 1 failed, 2 nothing was started, 3 waits, 4 a limit was reached, 130 interrupted.",
     )
-    made.add_argument(
-        "task", metavar="TASK", help="what is to be done, in words; '-' reads it from stdin; or module:attribute"
-    )
+    words = "what is to be done, in words; '-' reads it from stdin; or module:attribute"
+    made.add_argument("task", metavar="TASK", nargs="?", default="", help=words)
+    made.option("--loop", metavar="FILE", type=Path, help="a loop file (YAML); flags that are typed win over it")
     made.option("--input", metavar="JSON", help="with module:attribute: its input; '-' reads it from stdin")
     made.option("--check", metavar="CMD", help="a command that accepts with exit code 0")
     made.option("--judge", metavar="MODEL", help="a model that judges, as provider:model")
@@ -72,14 +72,14 @@ def run(given: Namespace) -> int:
     from .notify import notifier
     from .place import place
 
-    if names_definition(given.task) and not any(getattr(given, name) for name in ACTORS):
+    if not given.loop and names_definition(given.task) and not any(getattr(given, name) for name in ACTORS):
         return run_defined(given)
     if given.input is not None:
         raise ConfigurationError("--input goes with a definition, module:attribute; a task in words has none.")
     folder = (given.workspace or Path()).expanduser()
     where = place(given.store, folder)
     defaults = where.settings.defaults
-    definition = defined({name: value for name, value in vars(given).items() if value is not None}, defaults, folder)
+    definition, task = _definition(given, defaults, folder)
     tell = notifier(given.notify if given.notify is not None else defaults.get("notify"), where.settings.environ)
     if given.detach and given.detached is None:
         return start_detached(where, json=given.json)
@@ -92,16 +92,31 @@ def run(given: Namespace) -> int:
         sinks=sink_names(given.sinks, where.settings),
         begun=ready.begun,
     )
-    task = sys.stdin.read() if given.task == "-" else given.task
     make = partial(begin, definition=definition, task=task, execution_id=ready.execution_id)
     return anyio.run(partial(drive, where, make, manner, create=True))
 
 
+def _definition(given: Namespace, defaults: Mapping[str, Any], folder: Path) -> tuple[CommandLineLoop, str]:
+    """(the loop, its task), from flags and, where one is named, a loop file."""
+    typed = {name: value for name, value in vars(given).items() if value is not None}
+    task = sys.stdin.read() if given.task == "-" else given.task
+    if given.loop is not None:
+        from .loopfile import define, read
+
+        file = read(given.loop)
+        task, definition = task or file.task, define(file, typed, defaults, folder)
+    else:
+        definition = None
+    if not task:
+        raise ConfigurationError("No task. Say what is to be done: treadle run TASK, or task: in the loop file.")
+    return definition or defined(typed, defaults, folder), task
+
+
 def run_defined(given: Namespace) -> int:
     """Runs what a module defines."""
+    from treadle.app.definition import imported
     from treadle.spec.definitions import Loop
 
-    from .definition import imported
     from .detach import Readiness, start_detached
     from .drive import Driven, Manner, drive
     from .notify import notifier

@@ -140,12 +140,11 @@ class Worker:
 
     async def _taken(self, execution_id: str) -> Driven:
         """The session of a loop or a workflow, ready to run."""
+        from treadle.app.definition import defined, workflow_of
         from treadle.app.runtime import Reopening
         from treadle.kernel.states import LoopState
 
-        from .definition import workflow_of
         from .place import found, workflows
-        from .resume import defined
 
         _, state = await found(self.runtime.ledger, execution_id)
         if isinstance(state, LoopState):

@@ -9,7 +9,7 @@ import msgspec
 
 from treadle.core.endings import is_final
 from treadle.core.errors import AnswerRefused, InputError
-from treadle.core.events import Answered, Extended, Stopped
+from treadle.core.events import Answered, Extended, Interrupted, Stopped
 from treadle.core.values import Value
 
 from .states import LoopState
@@ -31,6 +31,12 @@ class Cancel(Value, frozen=True, kw_only=True, tag="cancel"):
     reason: str = ""
 
 
+class Pause(Value, frozen=True, kw_only=True, tag="pause"):
+    """Stop what is in flight, so that it can be resumed; what a signal does to the process that runs it."""
+
+    actor: str
+
+
 class Extend(Value, frozen=True, kw_only=True, tag="extend"):
     """Raise limits; each value is the new limit."""
 
@@ -42,7 +48,7 @@ class Extend(Value, frozen=True, kw_only=True, tag="extend"):
     max_tokens: int | None = None
 
 
-Steering = Answer | Cancel | Extend
+Steering = Answer | Cancel | Pause | Extend
 _encode = msgspec.json.Encoder(decimal_format="string").encode
 _decode = msgspec.json.Decoder(Steering).decode
 
@@ -60,7 +66,7 @@ def decode(body: bytes) -> Steering:
         raise InputError(f"A posted request cannot be read: {error}") from error
 
 
-def to_event(state: LoopState, steering: Steering, at_us: int) -> Answered | Extended | Stopped:
+def to_event(state: LoopState, steering: Steering, at_us: int) -> Answered | Extended | Interrupted | Stopped:
     """The event that grants it. AnswerRefused or InputError where the state does not allow it; nothing is changed."""
     match steering:
         case Answer():
@@ -77,6 +83,10 @@ def to_event(state: LoopState, steering: Steering, at_us: int) -> Answered | Ext
                 raise InputError(f"It has ended already: {state.status}, {state.code}")
             by = f"cancelled by {steering.actor}" + (f": {steering.reason}" if steering.reason else "")
             return Stopped(status="cancelled", code="aborted", kind="cancelled", evidence=by)
+        case Pause():
+            if state.status != "running":
+                raise InputError(f"It does not run: {state.status}, {state.code}.")
+            return Interrupted(epoch=state.epoch, reason="signal")
         case Extend():
             return _extended(state, steering)
 

@@ -9,7 +9,7 @@ from treadle.core.endings import is_final
 from treadle.core.errors import AnswerRefused, InputError
 from treadle.core.values import Value
 
-from .steering import Answer, Cancel, Extend, Steering
+from .steering import Answer, Cancel, Extend, Pause, Steering
 from .workflow_states import WorkflowState
 
 
@@ -35,6 +35,8 @@ def _to_event(state: WorkflowState, steering: Steering, at_us: int) -> Value:
                 raise InputError(f"It has ended already: {state.status}, {state.code}")
             by = f"cancelled by {steering.actor}" + (f": {steering.reason}" if steering.reason else "")
             return ev.WorkflowStopped(status="cancelled", code="aborted", kind="cancelled", evidence=by)
+        case Pause():
+            raise InputError("A workflow is paused where it runs: Ctrl-C or SIGTERM to its process.")
         case Extend():
             return _extended(state, steering)
 

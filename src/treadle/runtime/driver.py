@@ -214,7 +214,10 @@ class Driver:
                 journal.take(posted.id)
                 journal.tell("refused", str(refusal))
                 continue
-            if isinstance(event, ev.Stopped):
+            if isinstance(event, ev.Interrupted):  # a person asks for a pause
+                journal.take(posted.id)
+                self.interrupt()
+            elif isinstance(event, ev.Stopped):
                 self._end = (event, posted.id)  # once what is in flight has been stopped
                 self._stop("cancelled")
             else:

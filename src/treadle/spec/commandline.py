@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Literal
 
 import msgspec
 
@@ -31,17 +32,24 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
     max_turns: int | None = None
     max_cost_usd: Decimal | None = None
     max_time_s: float | None = None
+    name: str = "run"
+    instructions: str = ""
+    max_turns_per_act: int = 60
+    max_tokens: int | None = None
+    warn_at: tuple[int, ...] = (80, 90)
+    on_invalid: Literal["stop_batch", "run_valid"] = "stop_batch"
 
     def to_loop(self) -> Loop:
         """The definition."""
         return Loop(
-            name="run",
+            name=self.name,
             act=self._act(),
             evaluate=self._evaluate(),
             workspace=self.workspace,
             max_rounds=self.max_rounds,
             max_cost_usd=self.max_cost_usd,
             max_time_s=self.max_time_s,
+            max_tokens=self.max_tokens,
             protect=self.protect,
             sandbox=self.sandbox,
         )
@@ -54,7 +62,14 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
             base_url=self.base_url,
             price=self.price,
             max_turns=self.max_turns,
-            instructions=INSTRUCTIONS.format(check=self.check) if self.check else "",
+            max_turns_per_act=self.max_turns_per_act,
+            warn_at=self.warn_at,
+            on_invalid=self.on_invalid,
+            instructions="\n\n".join(
+                text
+                for text in (self.instructions, INSTRUCTIONS.format(check=self.check) if self.check else "")
+                if text
+            ),
         )
 
     def _evaluate(self) -> Command | Judge | Person:

@@ -45,6 +45,7 @@ class Agent:
     max_cost_usd: Decimal | None = None
     max_time_s: float | None = None
     max_turns_per_act: int = 60
+    warn_at: tuple[int, ...] = (80, 90)  # per cent of the turns at which it is told to wrap up (AG-04)
     on_invalid: Literal["stop_batch", "run_valid"] = "stop_batch"
     history: Literal["continue", "fresh"] = "continue"
     examples: tuple[Message, ...] = ()
@@ -56,6 +57,8 @@ class Agent:
             raise DefinitionError("An agent needs a model, as provider:model.")
         _at_least("max_turns_per_act", self.max_turns_per_act, 1)
         _at_least("max_turns", self.max_turns, 1)
+        if any(type(one) is not int or not 0 < one < 100 for one in self.warn_at):
+            raise DefinitionError(f"warn_at lists whole per cents between 0 and 100, not {self.warn_at!r}.")
 
 
 @dataclass(frozen=True, kw_only=True)

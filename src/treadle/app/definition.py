@@ -1,4 +1,4 @@
-"""Loops and workflows that a Python module defines, named as module:attribute."""
+"""What a stored execution names as its definition, built again: flags of the command line, or a module:attribute."""
 
 from __future__ import annotations
 
@@ -57,3 +57,24 @@ def workflow_of(definition: str, execution_id: str) -> Workflow:
     if not isinstance(found, Workflow):
         raise ConfigurationError(f"{definition} is no Workflow any more.")
     return found
+
+
+def defined(definition: str, price: str | None) -> tuple[Loop, str, str | None]:
+    """(the loop, its definition where that changed, its endpoint), from stored flags or imported as module:attribute."""
+    from treadle.core.values import replace
+    from treadle.spec.commandline import decode, encode
+
+    if not definition:
+        raise ConfigurationError("It was started from Python and names no definition: resume it from there.")
+    if not definition.startswith("{"):
+        from treadle.spec.definitions import Loop
+
+        found = imported(definition)
+        if not isinstance(found, Loop):
+            raise ConfigurationError(f"{definition} is no Loop any more.")
+        return found, "", None
+    flags = decode(definition)
+    if price is None:
+        return flags.to_loop(), "", flags.base_url
+    flags = replace(flags, price=price)
+    return flags.to_loop(), encode(flags), flags.base_url

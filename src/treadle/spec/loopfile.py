@@ -1,0 +1,203 @@
+"""The loop file: a loop in YAML, section by section as the canvas draws it. What it leaves out is off, but never guards or budgets.
+
+The sections are the stages. A section that is there is a node of the canvas; `canvas` keeps only where things lie. The reader
+and the writer, which keeps comments and order, are in `spec.loopyaml`.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, field
+
+from treadle.core.errors import InputError
+from treadle.core.values import Value
+from treadle.kernel.states import AGENT_TRANSITIONS, AgentStateName
+
+FORMAT = 1
+DURATION = r"^(\d+(\.\d+)?h)?(\d+(\.\d+)?m)?(\d+(\.\d+)?s)?$"
+
+Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+Usd = Annotated[Decimal, Meta(description="US dollars, above 0")]
+Duration = Annotated[str, Meta(pattern=DURATION, description="90s, 10m, 2h")]
+Line = Annotated[str, Meta(max_length=2_000)]
+Text = Annotated[str, Meta(max_length=200_000)]
+Percent = Annotated[int, Meta(ge=1, le=99)]
+
+
+class Finding(Value, frozen=True, kw_only=True):
+    """Something wrong in a loop file: where, and what to do. Lines and columns count from 1."""
+
+    line: int
+    column: int
+    path: str
+    message: str
+
+
+class LoopFileError(InputError):
+    """The loop file cannot be used."""
+
+    def __init__(self, name: str, findings: tuple[Finding, ...]) -> None:
+        self.name, self.findings = name, findings
+        super().__init__("\n".join(f"{name}:{one.line}:{one.column}: {one.message}" for one in findings))
+
+
+class Control(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Limits. Those that are left out have their defaults; none of them switches a guard off."""
+
+    max_rounds: Annotated[Count | None, Meta(description="rounds of acting and checking; 10 where nothing is said")] = (
+        None
+    )
+    max_turns: Annotated[Count | None, Meta(description="model calls of act, over all rounds")] = None
+    max_turns_per_act: Annotated[Count | None, Meta(description="execution turns of one round's act")] = None
+    max_cost: Usd | None = None
+    max_time: Annotated[Duration | None, Meta(description="active time, everything together")] = None
+    max_tokens: Annotated[Count | None, Meta(description="input and output together")] = None
+    warn_at: Annotated[
+        tuple[Percent, ...] | None, Meta(description="per cent of the turns at which the model is told to wrap up")
+    ] = None
+
+
+class Foundation(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The model that everything stands on. Keys are never in a loop file."""
+
+    model: Annotated[Line | None, Meta(description="provider:model")] = None
+    base_url: Annotated[Line | None, Meta(description="an endpoint that speaks the provider's API")] = None
+    price: Annotated[
+        Line | None, Meta(description="USD per million tokens: input,output[,cache read[,cache write]]")
+    ] = None
+    instructions: Annotated[Text, Meta(description="added to the static system prompt")] = ""
+
+
+class Act(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who acts, and what it may touch."""
+
+    agent_command: Annotated[
+        Line | None, Meta(description="a coding agent or script that acts instead of the model")
+    ] = None
+    protect: Annotated[tuple[Line, ...], Meta(description="paths that it may not write, as globs")] = ()
+    sandbox: Annotated[bool, Meta(description="run its commands in a sandbox")] = False
+    on_invalid: Annotated[
+        Literal["stop_batch", "run_valid"] | None, Meta(description="what becomes of a batch with an invalid call")
+    ] = None
+
+
+class Verify(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who accepts: a command, a model, or, where neither is named, a person."""
+
+    check: Annotated[Line | None, Meta(description="a command that accepts with exit code 0")] = None
+    timeout: Annotated[Duration | None, Meta(description="how long the check may take")] = None
+    judge: Annotated[Line | None, Meta(description="a model that judges, as provider:model")] = None
+
+
+class Spot(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a node lies."""
+
+    x: float
+    y: float
+
+
+class Edge(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A way between two states. Only those of the one table are legal (AG-02). `kind`: the class of error that takes it."""
+
+    source: AgentStateName = field(name="from")
+    target: AgentStateName = field(name="to")
+    kind: Annotated[Line, Meta(description="of an edge into error_recovery: the class of error")] = ""
+
+
+class Canvas(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How it is drawn; it changes nothing of what runs."""
+
+    nodes: dict[Line, Spot] = field(default_factory=dict[str, Spot])
+    edges: tuple[Edge, ...] = ()
+
+
+class LoopFile(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A loop as a file."""
+
+    treadle: Annotated[Literal[1], Meta(description="the version of this format")]
+    name: Annotated[str, Meta(min_length=1, max_length=100)] = "loop"
+    task: Annotated[Text, Meta(description="what is to be done, where the command line does not say it")] = ""
+    control: Control = Control()
+    foundation: Foundation = Foundation()
+    act: Act = Act()
+    verify: Verify = Verify()
+    canvas: Canvas = Canvas()
+
+
+def contradictions(file: LoopFile) -> list[tuple[str, str]]:
+    """(path, what is wrong) of what every single key allows but not all together."""
+    found: list[tuple[str, str]] = []
+    if file.act.agent_command and file.foundation.model:
+        found.append(
+            ("act.agent_command", "both a command and foundation.model are given: one of them acts. Leave one out.")
+        )
+    if file.verify.check and file.verify.judge:
+        found.append(("verify.judge", "both check and judge are given: one of them decides. Leave one out."))
+    cost = file.control.max_cost
+    if cost is not None and (not cost.is_finite() or cost <= 0):
+        found.append(("control.max_cost", f"must be above 0, not {cost}."))
+    for path, text in (("control.max_time", file.control.max_time), ("verify.timeout", file.verify.timeout)):
+        if text is not None and not any(digit in text for digit in "123456789"):
+            found.append((path, f"{text!r} is no duration above 0. Examples: 90s, 10m, 2h."))
+    for name in ("check", "judge"):
+        value = getattr(file.verify, name)
+        if value is not None and not value.strip():
+            found.append((f"verify.{name}", "is empty."))
+    for index, edge in enumerate(file.canvas.edges):
+        if edge.target not in AGENT_TRANSITIONS[edge.source]:
+            found.append((f"canvas.edges.{index}", illegal(edge.source, edge.target)))
+    return found
+
+
+def illegal(source: AgentStateName, target: AgentStateName) -> str:
+    """Why the table has no such edge."""
+    ways = sorted(AGENT_TRANSITIONS[source])
+    where = f"It leads to {', '.join(ways)}." if ways else "It is an end: nothing leads out of it."
+    return f"{source} does not lead to {target}. {where}"
+
+
+def seconds(text: str) -> float:
+    """A duration of the file in seconds. InputError for what is none."""
+    match = re.fullmatch(DURATION, text, re.ASCII)
+    parts = [float((part or "0").rstrip("hms")) for part in match.groups()[::2]] if match else [0.0]
+    found = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
+    if found <= 0:
+        raise InputError(f"{text!r} is no duration above 0. Examples: 90s, 10m, 2h, 1h30m.")
+    return found
+
+
+def flags(file: LoopFile) -> dict[str, Any]:
+    """What it says, by the names of the flags of `treadle run`; a flag that is typed wins."""
+    control, foundation, act, verify = file.control, file.foundation, file.act, file.verify
+    found: dict[str, Any] = {
+        "check": verify.check,
+        "judge": verify.judge,
+        "model": foundation.model,
+        "base_url": foundation.base_url,
+        "price": foundation.price,
+        "agent_command": act.agent_command,
+        "protect": list(act.protect) or None,
+        "sandbox": act.sandbox or None,
+        "max_rounds": control.max_rounds,
+        "max_turns": control.max_turns,
+        "max_cost": control.max_cost,
+        "max_time": control.max_time,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def beyond_flags(file: LoopFile) -> dict[str, Any]:
+    """What no flag says, by the names of CommandLineLoop."""
+    found: dict[str, Any] = {
+        "name": file.name,
+        "instructions": file.foundation.instructions or None,
+        "check_timeout_s": seconds(file.verify.timeout) if file.verify.timeout else None,
+        "max_turns_per_act": file.control.max_turns_per_act,
+        "max_tokens": file.control.max_tokens,
+        "warn_at": file.control.warn_at,
+        "on_invalid": file.act.on_invalid,
+    }
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,240 @@
+"""Loop files as text: read with the line of every fault, written without losing a comment or the order of anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
+from io import StringIO
+from typing import Any, cast
+
+import msgspec
+
+from .loopfile import FORMAT, Finding, LoopFile, LoopFileError, contradictions
+
+MAX_CHARACTERS = 262_144
+_AT = re.compile(r" - at `\$(.*?)`$")
+_FIELDS = {"from": "source", "to": "target"}
+NEW = f"treadle: {FORMAT}\n"
+
+
+def parse(text: str, *, name: str = "loop file") -> LoopFile:
+    """What the text says. LoopFileError with every finding."""
+    file, findings = look(text)
+    if file is None or findings:
+        raise LoopFileError(name, tuple(findings))
+    return file
+
+
+def look(text: str) -> tuple[LoopFile | None, list[Finding]]:
+    """The same for whoever shows what is wrong: None where it cannot be read at all."""
+    tree, findings = _tree(text)
+    if findings:
+        return None, findings
+    plain = _plain(tree)
+    findings = [_finding(tree, path, message) for path, message in _unknown(plain, LoopFile, ())]
+    findings += [_finding(tree, path, message) for path, message in _decimals(plain)]
+    if findings:
+        return None, findings
+    try:
+        file = msgspec.convert(plain, LoopFile, strict=True)
+    except msgspec.ValidationError as error:
+        return None, [_of_validation(tree, str(error))]
+    return file, [_finding(tree, tuple(path.split(".")), f"{path} {text}") for path, text in contradictions(file)]
+
+
+def updated(text: str, spec: Mapping[str, Any]) -> str:
+    """The text that says `spec`, with the comments and the order that the old text had. LoopFileError for what is no YAML."""
+    tree, findings = _tree(text or NEW)
+    if findings:
+        raise LoopFileError("loop file", tuple(findings))
+    _merge(tree, spec)
+    buffer = StringIO()
+    _yaml().dump(tree, buffer)
+    return buffer.getvalue()
+
+
+def to_json(file: LoopFile) -> dict[str, Any]:
+    """What it says, without what it leaves out: the same that `updated` takes."""
+    whole: dict[str, Any] = msgspec.to_builtins(file, builtin_types=(Decimal,))
+    empty: dict[str, Any] = msgspec.to_builtins(LoopFile(treadle=1), builtin_types=(Decimal,))
+    return cast("dict[str, Any]", _without(whole, {**empty, "treadle": None, "name": None}))
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema for editors, generated from the types."""
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(msgspec.json.schema(LoopFile)))
+    defs = cast("dict[str, dict[str, Any]]", found["$defs"])
+    for one in defs.values():
+        for value in one.get("properties", {}).values():
+            _usd(value)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Treadle loop file",
+        **found,
+    }
+
+
+def _usd(value: dict[str, Any]) -> None:
+    """A decimal is a number in YAML."""
+    for one in value.get("anyOf", [value]):
+        if one.get("format") == "decimal":
+            one.pop("format")
+            one.update({"type": "number", "exclusiveMinimum": 0})
+
+
+# ---- reading
+
+
+def _yaml() -> Any:
+    from ruamel.yaml import YAML
+
+    made = YAML(typ="rt")
+    made.preserve_quotes = True
+    made.width = 120
+    made.indent(mapping=2, sequence=4, offset=2)
+    return made
+
+
+def _tree(text: str) -> tuple[Any, list[Finding]]:
+    from ruamel.yaml.comments import CommentedMap
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    from ruamel.yaml.tokens import AliasToken
+
+    if len(text) > MAX_CHARACTERS:
+        return None, [_at(0, 0, "", f"it has {len(text):,} characters; {MAX_CHARACTERS:,} are allowed.")]
+    try:
+        for token in _yaml().scan(text):  # a few of them can stand for a billion values
+            if isinstance(token, AliasToken):
+                mark: Any = token.start_mark
+                return None, [_at(mark.line, mark.column, "", "no aliases (*name) in a loop file: write it out.")]
+        tree = _yaml().load(text)
+    except MarkedYAMLError as error:
+        marked: Any = error
+        mark = marked.problem_mark or marked.context_mark
+        said = str(marked.problem or marked.context or "cannot be read").strip().splitlines()[0]
+        return None, [_at(mark.line if mark else 0, mark.column if mark else 0, "", f"this is no YAML: {said}.")]
+    except (YAMLError, ValueError, RecursionError, TypeError) as error:
+        return None, [_at(0, 0, "", f"this is no YAML: {str(error).splitlines()[0] if str(error) else 'too deep'}.")]
+    if not isinstance(tree, CommentedMap):
+        return None, [_at(0, 0, "", f"a loop file is a mapping that begins with treadle: {FORMAT}.")]
+    if "treadle" not in tree:
+        return None, [_at(0, 0, "", f"the first line says the version of the format: treadle: {FORMAT}.")]
+    return tree, []
+
+
+def _plain(node: Any, depth: int = 0) -> Any:
+    """Ruamel's values as plain ones. What is deeper than any loop file is cut off; the types refuse it by then."""
+    if depth > 8:
+        return None
+    if isinstance(node, Mapping):
+        items = cast("Mapping[Any, Any]", node).items()
+        return {str(key): _plain(value, depth + 1) for key, value in items}
+    if isinstance(node, Sequence) and not isinstance(node, str | bytes):
+        return [_plain(value, depth + 1) for value in cast("Sequence[Any]", node)]
+    if isinstance(node, bool) or node is None:
+        return node
+    for kind in (int, float, str):
+        if isinstance(node, kind):
+            return kind(node)
+    return str(node)
+
+
+def _unknown(plain: Any, kind: type[Any], path: tuple[str, ...]) -> list[tuple[tuple[str, ...], str]]:
+    """Every key that the types do not have, with the nearest that they have."""
+    found: list[tuple[tuple[str, ...], str]] = []
+    if not isinstance(plain, dict):
+        return found
+    fields = {one.encode_name: one for one in msgspec.structs.fields(kind)}
+    for key, value in cast("dict[str, Any]", plain).items():
+        if key not in fields:
+            close = get_close_matches(key, fields, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else f" There are {', '.join(fields)}."
+            where = ".".join(path) or "a loop file"
+            found.append(((*path, key), f"{where} has no key {key!r}.{hint}"))
+        elif isinstance(inner := fields[key].type, type) and issubclass(inner, msgspec.Struct):
+            found += _unknown(value, inner, (*path, key))
+    return found
+
+
+def _decimals(plain: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
+    """Money is exact: a number as written becomes a Decimal before the types see it (FR-11)."""
+    control = plain.get("control")
+    if not isinstance(control, dict) or (cost := cast("dict[str, Any]", control).get("max_cost")) is None:
+        return []
+    try:
+        if isinstance(cost, bool):
+            raise InvalidOperation
+        cast("dict[str, Any]", control)["max_cost"] = Decimal(str(cost))
+    except InvalidOperation:
+        return [(("control", "max_cost"), f"control.max_cost is an amount in US dollars, not {cost!r:.60}.")]
+    return []
+
+
+def _of_validation(tree: Any, said: str) -> Finding:
+    match = _AT.search(said)
+    path = tuple(part for part in re.split(r"[.\[\]]+", match[1]) if part) if match else ()
+    words = said[: match.start()] if match else said
+    if "matching regex" in words:
+        words = "is no duration. Examples: 90s, 10m, 2h"
+    return _finding(tree, path, f"{'.'.join(path) or 'it'}: {words[:1].lower()}{words[1:]}.")
+
+
+def _finding(tree: Any, path: tuple[str, ...], message: str) -> Finding:
+    """Where the path is, as far as the text has it."""
+    line, column = 0, 0
+    node: Any = tree
+    for part in path:
+        listed = isinstance(node, Sequence)
+        key: Any = int(part) if part.isdigit() and listed else part
+        try:
+            marks: Any = node.lc
+            mark: tuple[int, int] = marks.item(key) if listed else marks.key(key)
+            (line, column), node = mark, node[key]
+        except (AttributeError, KeyError, IndexError, TypeError):
+            break
+    return _at(line, column, ".".join(path), message)
+
+
+def _at(line: int, column: int, path: str, message: str) -> Finding:
+    return Finding(line=line + 1, column=column + 1, path=path, message=message)
+
+
+# ---- writing
+
+
+def _merge(tree: Any, spec: Mapping[str, Any]) -> None:
+    """Changes only what differs, so that comments beside the rest stay."""
+    for key in [key for key in tree if str(key) not in spec]:
+        del tree[key]
+    for key, value in spec.items():
+        if isinstance(value, Mapping) and isinstance(tree.get(key), Mapping):
+            _merge(tree[key], cast("Mapping[str, Any]", value))
+        elif key not in tree or _plain(tree[key]) != _plain(value):
+            tree[key] = _written(value)
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, Mapping):
+        return {key: _written(one) for key, one in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_written(one) for one in cast("Sequence[Any]", value)]
+    return value
+
+
+def _without(value: Any, empty: Any) -> Any:
+    """Without what is as it would be if nothing were said."""
+    if isinstance(value, list | tuple):
+        return [_without(one, {"kind": ""}) for one in cast("Sequence[Any]", value)]
+    if not isinstance(value, dict):
+        return float(value) if isinstance(value, Decimal) else value
+    defaults: dict[str, Any] = cast("dict[str, Any]", empty) if isinstance(empty, dict) else {}
+    found: dict[str, Any] = {}
+    for key, one in cast("dict[str, Any]", value).items():
+        if key in defaults and one == defaults[key]:
+            continue
+        found[key] = _without(one, defaults.get(key))
+    return found
