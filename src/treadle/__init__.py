@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Workflow,
     )
     from treadle.tools.function import tool
+    from treadle.tools.mcp import MCPServer
 
 __version__ = "0.1.0"
 
@@ -44,6 +45,7 @@ _HOMES = {
     "Loop": "treadle.spec.definitions",
     "LoopTask": "treadle.spec.workflows",
     "LoopTaskContext": "treadle.ports.task",
+    "MCPServer": "treadle.tools.mcp",
     "OnQuota": "treadle.spec.workflows",
     "PauseTask": "treadle.spec.workflows",
     "Person": "treadle.spec.definitions",
@@ -82,6 +84,7 @@ __all__ = [
     "Loop",
     "LoopTask",
     "LoopTaskContext",
+    "MCPServer",
     "OnQuota",
     "PauseTask",
     "Person",

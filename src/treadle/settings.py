@@ -27,6 +27,7 @@ KNOWN = (
     "protect",
     "notify",
     "sinks",
+    "mcp_config",
 )
 WORKSPACE_FILE = Path(".treadle") / "config.toml"
 # A workspace may come from anybody: its file can send no key elsewhere, run nothing on its own and move no store.

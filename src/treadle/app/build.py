@@ -127,7 +127,7 @@ def _evaluate(
         case Person():
             return None
         case Agent():
-            return _agent(evaluate, "evaluate", _evaluate_toolset(evaluate, workspace), (), settings, clock)
+            return _agent(evaluate, "evaluate", _evaluate_toolset(evaluate, workspace, settings), (), settings, clock)
         case Command():
             if workspace is None:
                 raise DefinitionError("A check command needs a workspace.")
@@ -177,7 +177,7 @@ def _act_toolset(
 ) -> Toolset:
     from treadle.tools.combine import CombinedTools
 
-    sets: list[Toolset] = _own_tools(agent)
+    sets: list[Toolset] = [*_own_tools(agent), *_mcp_tools(agent, workspace, settings)]
     if agent.builtin_tools:
         from treadle.tools.builtin import ControlTools, WorkspaceTools
         from treadle.tools.protect import ProtectedTools
@@ -191,13 +191,13 @@ def _act_toolset(
     return sets[0] if len(sets) == 1 else CombinedTools(*sets)
 
 
-def _evaluate_toolset(agent: Agent, workspace: Path | None) -> Toolset:
+def _evaluate_toolset(agent: Agent, workspace: Path | None, settings: Settings) -> Toolset:
     from treadle.tools.builtin import ControlTools, WorkspaceTools
     from treadle.tools.combine import CombinedTools
     from treadle.tools.select import SelectedTools
     from treadle.tools.verdict import VerdictTools
 
-    sets: list[Toolset] = [*_own_tools(agent), VerdictTools()]
+    sets: list[Toolset] = [*_own_tools(agent), *_mcp_tools(agent, workspace, settings), VerdictTools()]
     if workspace is not None and agent.builtin_tools:
         sets.append(SelectedTools(CombinedTools(ControlTools(), WorkspaceTools(workspace)), only=READ_ONLY))
     return CombinedTools(*sets)
@@ -211,6 +211,14 @@ def _own_tools(agent: Agent) -> list[Toolset]:
 
         sets.append(FunctionTools(*functions))
     return sets
+
+
+def _mcp_tools(agent: Agent, workspace: Path | None, settings: Settings) -> list[Toolset]:
+    if not agent.mcp:
+        return []
+    from treadle.tools.mcp.toolset import MCPTools
+
+    return [MCPTools(server, settings.environ, str(workspace or Path.cwd())) for server in agent.mcp]
 
 
 # ---- settings and fingerprint
@@ -273,19 +281,12 @@ def _fingerprint(loop: Loop, act: AgentParts | Actor, evaluate: AgentParts | Che
         if isinstance(part, AgentParts):
             parts[f"{role} prompt"] = part.static
             parts[f"{role} examples"] = [msgspec.json.encode(example).decode() for example in part.examples]
-            parts[f"{role} tools"] = _tool_parts(part.toolset)
+            parts[f"{role} tools"] = part.toolset.identity()
         else:
             parts[role] = _callback_name(definition)
     return {
         name: blake2b(msgspec.json.encode(value), digest_size=16).hexdigest() for name, value in sorted(parts.items())
     }
-
-
-def _tool_parts(toolset: Toolset) -> list[Any]:
-    """A toolset that offers other tools as the world changes says so, and is known by its name alone."""
-    if getattr(toolset, "changes_with_the_world", False):
-        return [type(toolset).__qualname__]
-    return [[tool.name, tool.description, tool.schema, tool.kind] for tool in toolset.tools()]
 
 
 def _callback_name(definition: object) -> Mapping[str, Any] | str:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from anyio import CancelScope
 
 from treadle.core import events as ev
 from treadle.core.endings import RETRY, ending, is_final
@@ -106,10 +110,12 @@ class Runtime:
             workspace=built.workspace,
             definition=definition,
         )
-        journal = await Journal.create(
-            self.ledger, execution_id, started, clock=self.clock, owner=self.owner, observers=self.observers
-        )
-        return self._session(journal, built)
+        effects = await self._effects(built)
+        async with _given_up_on_failure(effects):
+            journal = await Journal.create(
+                self.ledger, execution_id, started, clock=self.clock, owner=self.owner, observers=self.observers
+            )
+            return self._session(journal, effects)
 
     async def resume(self, execution_id: str, loop: Loop, how: Reopening, *, definition: str = "") -> Session:
         """Takes an execution over and makes it ready to run.
@@ -122,15 +128,17 @@ class Runtime:
         check_input(loop, state.input_json)
         if not how.adopt:
             _same_definition(state.fingerprint, built.fingerprint)
-        journal = await Journal.open(
-            self.ledger,
-            execution_id,
-            clock=self.clock,
-            owner=self.owner,
-            observers=self.observers,
-            force=how.force,
-        )
-        session = self._session(journal, built)
+        effects = await self._effects(built)
+        async with _given_up_on_failure(effects):
+            journal = await Journal.open(
+                self.ledger,
+                execution_id,
+                clock=self.clock,
+                owner=self.owner,
+                observers=self.observers,
+                force=how.force,
+            )
+        session = self._session(journal, effects)
         try:
             await self._go_on(session, built, how, definition)
         except BaseException:
@@ -164,8 +172,13 @@ class Runtime:
         await session.driver.take_over()
         await journal.flush()
 
-    def _session(self, journal: Journal, built: Built) -> Session:
+    async def _effects(self, built: Built) -> LoopEffects:
+        """Connected to what its tools need, before anything is started. ConfigurationError."""
         effects = LoopEffects(built.parts, self.clock, self.points)
+        await effects.open()
+        return effects
+
+    def _session(self, journal: Journal, effects: LoopEffects) -> Session:
         driver = Driver(journal, effects, self.clock, self.points, quota_wait_s=self.quota_wait_s)
         return Session(journal, driver, effects)
 
@@ -207,6 +220,17 @@ class Runtime:
     async def close(self) -> None:
         """Closes the store."""
         await self.ledger.close()
+
+
+@asynccontextmanager
+async def _given_up_on_failure(effects: LoopEffects) -> AsyncGenerator[None]:
+    """What was connected for an execution that cannot be opened is given back."""
+    try:
+        yield
+    except BaseException:
+        with CancelScope(shield=True):
+            await effects.close()
+        raise
 
 
 def resting(state: LoopState, how: Reopening) -> str:

@@ -29,7 +29,19 @@ ACTORS = (
     "check",
     "judge",
 )  # each makes a task of words even of what looks like module:attribute
-LIMITS = ("base_url", "price", "workspace", "protect", "sandbox", "max_rounds", "max_turns", "max_cost", "max_time")
+LIMITS = (
+    "mcp",
+    "mcp_config",
+    "base_url",
+    "price",
+    "workspace",
+    "protect",
+    "sandbox",
+    "max_rounds",
+    "max_turns",
+    "max_cost",
+    "max_time",
+)
 
 
 def parser(name: str) -> Parser:
@@ -54,6 +66,8 @@ def parser(name: str) -> Parser:
     made.option("--price", metavar="IN,OUT[,..]", help="USD per million tokens, for a model without a known price")
     made.workspace()
     made.option("--protect", metavar="GLOB", action="append", help="paths that it may not write; may be repeated")
+    made.option("--mcp", metavar="NAME=CMD|URL", action="append", help="an MCP server for act; may be repeated")
+    made.option("--mcp-config", metavar="FILE", type=Path, help='a file of MCP servers: {"mcpServers": {NAME: {...}}}')
     made.flag("--sandbox", help="run its commands in a sandbox (bubblewrap)")
     made.option("--max-rounds", metavar="N", type=whole("--max-rounds"), help=f"rounds (default: {DEFAULT_ROUNDS})")
     made.option("--max-turns", metavar="N", type=whole("--max-turns"), help="model calls of act, over all rounds")
@@ -184,6 +198,8 @@ def defined(given: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path)
     for name, value in (("--check", check), ("--judge", judge), ("--agent-command", given.get("agent_command"))):
         if value is not None and not text(name, value).strip():
             raise ConfigurationError(f"{name} is empty.")
+    if agent_command and (given.get("mcp") or given.get("mcp_config")):
+        raise ConfigurationError("--mcp is for a model that acts; a command brings its own tools.")
     if agent_command and given.get("model"):
         raise ConfigurationError("Both --agent-command and --model are given: one of them acts. Leave one out.")
     if not agent_command and not chosen("model"):
@@ -201,6 +217,8 @@ def defined(given: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path)
         judge=judge or "",
         protect=texts("protect", chosen("protect") or []),
         sandbox=bool(given.get("sandbox")),
+        mcp=tuple(given.get("mcp") or ()),
+        mcp_config=_file("mcp_config", chosen("mcp_config")),
         max_rounds=_read(chosen("max_rounds"), whole("max_rounds")) or DEFAULT_ROUNDS,
         max_turns=_read(chosen("max_turns"), whole("max_turns")),
         max_cost_usd=_read(chosen("max_cost"), cost("max_cost")),
@@ -210,6 +228,10 @@ def defined(given: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path)
 
 def _text(name: str, value: Any) -> str | None:
     return None if value is None else text(name, value)
+
+
+def _file(name: str, value: Any) -> str:
+    return "" if value is None else str(Path(text(name, str(value))).expanduser().resolve())
 
 
 def _read(value: Any, reader: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+
 from treadle.core.events import BaselineTaken, Event, WorkspaceChanged
 from treadle.kernel import actions as act
 from treadle.kernel.states import LoopState
@@ -87,6 +89,15 @@ class LoopEffects:
         receipt = await scope.receipt(state.baseline)
         paths = changed_since(scope.root, receipt.paths, since_us)
         return WorkspaceChanged(paths=paths) if paths else None
+
+    async def open(self) -> None:
+        """Connects what the tools need. ConfigurationError where it is not there; nothing is left open then."""
+        async with AsyncExitStack() as stack:
+            for agent in (self.parts.act, self.parts.evaluate):
+                if isinstance(agent, AgentParts):
+                    await agent.toolset.open()
+                    stack.push_async_callback(agent.toolset.close)
+            stack.pop_all()
 
     async def close(self) -> None:
         """Gives connections and children back."""

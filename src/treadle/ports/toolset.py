@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from treadle.core.events import Probe
 from treadle.core.messages import ToolCall
@@ -54,5 +54,12 @@ class Toolset(ABC):
         """After a crash: whether the call happened."""
         return "unknown"
 
+    def identity(self) -> list[Any]:
+        """What a definition's fingerprint knows it by (FR-25): its tools, unless those change with the world."""
+        return [[tool.name, tool.description, tool.schema, tool.kind] for tool in self.tools()]
+
+    async def open(self) -> None:
+        """Before its first use by a loop: connects to whatever it needs. ConfigurationError where that is not there."""
+
     async def close(self) -> None:
-        """Stops what it started."""
+        """Stops what it started; called once for each `open`."""

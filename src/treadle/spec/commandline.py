@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from treadle.core.errors import LedgerDamaged
 from treadle.core.values import Value
+from treadle.tools.mcp import MCPServer, read_servers, server_from_text
 
 from .definitions import Agent, Command, Judge, Loop, Person
 
@@ -28,6 +30,8 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
     judge: str = ""
     protect: tuple[str, ...] = ()
     sandbox: bool = False
+    mcp: tuple[str, ...] = ()  # NAME=COMMAND or NAME=URL
+    mcp_config: str = ""  # a file of servers; what it says of keys stays there
     max_rounds: int = 10
     max_turns: int | None = None
     max_cost_usd: Decimal | None = None
@@ -70,7 +74,12 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
                 for text in (self.instructions, INSTRUCTIONS.format(check=self.check) if self.check else "")
                 if text
             ),
+            mcp=self._servers(),
         )
+
+    def _servers(self) -> tuple[MCPServer, ...]:
+        file = read_servers(Path(self.mcp_config)) if self.mcp_config else ()
+        return (*file, *map(server_from_text, self.mcp))
 
     def _evaluate(self) -> Command | Judge | Person:
         if self.check:

@@ -13,6 +13,7 @@ from treadle.core.messages import Message
 from treadle.ports.callback import Actor, Check, RoundContext, Verdict
 from treadle.ports.model import Model
 from treadle.ports.toolset import Toolset
+from treadle.tools.mcp import MCPServer
 
 CheckFunction = Callable[[RoundContext, Any], Verdict | Awaitable[Verdict]]
 ActFunction = Callable[[RoundContext, str | None], Any]
@@ -27,13 +28,14 @@ class Agent:
     """An agent with tools.
 
     `model` is "provider:model", or a Model of your own. With a workspace it has the built-in file and command tools, unless
-    `builtin_tools` is false; `tools` adds toolsets or plain functions. Limits here are the actor's own policy: they count over all
-    its rounds, and reaching one stops the loop (FR-09).
+    `builtin_tools` is false; `tools` adds toolsets or plain functions, `mcp` the tools of MCP servers. Limits here are the
+    actor's own policy: they count over all its rounds, and reaching one stops the loop (FR-09).
     """
 
     model: str | Model
     instructions: str = ""
     tools: Sequence[Toolset | Callable[..., Any]] = ()
+    mcp: Sequence[MCPServer] = ()
     builtin_tools: bool = True
     base_url: str | None = None
     api_key: str | None = None
@@ -55,6 +57,9 @@ class Agent:
     def __post_init__(self) -> None:
         if isinstance(self.model, str) and not self.model.strip():
             raise DefinitionError("An agent needs a model, as provider:model.")
+        names = [server.name for server in self.mcp]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise DefinitionError(f"Two MCP servers have the name {twice[0]}.")
         _at_least("max_turns_per_act", self.max_turns_per_act, 1)
         _at_least("max_turns", self.max_turns, 1)
         if any(type(one) is not int or not 0 < one < 100 for one in self.warn_at):

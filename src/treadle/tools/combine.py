@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from typing import Any
 
 from treadle.core.errors import DefinitionError, ToolError
 from treadle.core.events import Probe
@@ -42,6 +43,19 @@ class CombinedTools(Toolset):
 
     async def probe(self, call: ToolCall, probes: tuple[Probe, ...]) -> Found:
         return await self._owner(call).probe(call, probes)
+
+    def identity(self) -> list[Any]:
+        return sorted(
+            (part for toolset in self._toolsets for part in toolset.identity()), key=lambda part: str(part[0])
+        )
+
+    async def open(self) -> None:
+        async with AsyncExitStack() as stack:  # all or none
+            for toolset in self._toolsets:
+                await toolset.open()
+                stack.push_async_callback(toolset.close)
+            self.tools()  # two toolsets may have a tool of one name, which shows only now
+            stack.pop_all()
 
     async def close(self) -> None:
         async with AsyncExitStack() as stack:  # each, whatever becomes of the others

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from anyio import CancelScope, to_thread
 
@@ -60,6 +61,12 @@ class ProtectedTools(Toolset):
 
     async def probe(self, call: ToolCall, probes: tuple[Probe, ...]) -> Found:
         return await self._toolset.probe(call, probes)
+
+    def identity(self) -> list[Any]:
+        return self._toolset.identity()
+
+    async def open(self) -> None:
+        await self._toolset.open()
 
     async def close(self) -> None:
         await self._toolset.close()

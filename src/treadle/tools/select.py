@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from treadle.core.errors import ToolError
 from treadle.core.events import Probe
@@ -36,6 +37,12 @@ class SelectedTools(Toolset):
 
     async def probe(self, call: ToolCall, probes: tuple[Probe, ...]) -> Found:
         return await self._toolset.probe(call, probes)
+
+    def identity(self) -> list[Any]:
+        return [part for part in self._toolset.identity() if self._has(str(part[0]))]
+
+    async def open(self) -> None:
+        await self._toolset.open()
 
     async def close(self) -> None:
         await self._toolset.close()

@@ -21,11 +21,11 @@ from pathlib import Path
 from .headtail import HeadTail
 from .recorded import TAG_VARIABLE, birth_of, kill_recorded
 
-_SUPERVISOR = Path(__file__).with_name("supervisor.py")
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _CHUNK = 65_536
 _PIPEFULS = 32  # reads after the end; what the largest pipe can hold
 _KILLED_WITHIN_S = 10.0  # what the supervisor gives itself, and as much again
-_LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # all that an interpreter may need of the environment
+LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # all that an interpreter may need of the environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +116,12 @@ class Supervised:
         stack.callback(self._close_input)
         try:
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-X", "utf8", str(_SUPERVISOR), str(theirs.fileno()), str(os.getpid())],
+                [sys.executable, "-I", "-S", "-X", "utf8", str(SUPERVISOR), str(theirs.fileno()), str(os.getpid())],
                 stdin=subprocess.DEVNULL if self._command.stdin is None else source,
                 stdout=output,
                 stderr=output,
                 cwd="/",
-                env={name: value for name in _LOADER if (value := os.environ.get(name))},  # noqa: TID251 - no setting
+                env={name: value for name in LOADER if (value := os.environ.get(name))},  # noqa: TID251 - no setting
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,  # Ctrl-C at the terminal is for the engine to act on
             )

@@ -97,7 +97,6 @@ def become(cwd: bytes, argv: list[bytes], env: dict[bytes, bytes], supervisor: i
     stage = b"cwd"
     try:
         os.setsid()
-        os.dup2(1, 2)
         for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these, and exec would pass that on
             signal.signal(ignored, signal.SIG_DFL)
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
