@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .owners import Owners
 
 SQL = named("statements")
+_ADD_RECORDS = [(n, SQL["add_record"] + ", (?, ?, ?, ?, ?, ?, ?)" * (n - 1)) for n in (128, 32, 8, 4, 3, 2, 1)]
+"""Many rows a statement: each one is a step that gives the interpreter's lock away and waits to have it back."""
 SNAPSHOT_SPAN = 512  # records; besides the newest snapshot, one a span is kept
 NAMES_SEARCHED = 200  # newest executions among which close ids are looked for
 
@@ -31,16 +33,25 @@ class Changes:
     def __init__(self, db: sqlite3.Connection, owners: Owners, points: CrashPoints) -> None:
         self._db, self._owners, self._points = db, owners, points
         self._kinds: dict[str, int] = {}
+        self._heads: dict[int, tuple[int, int]] = {}  # handle -> (epoch, head) as of `_data_version`, ours alone
+        self._data_version = -1
+        self._rows: list[Any] = []  # of records that are to be added in this transaction
         self._poisoned: set[tuple[int, int]] = set()
 
+    def begun(self) -> None:
+        """A transaction has begun: what was read before holds unless another connection has written meanwhile."""
+        (version,) = self._db.execute("PRAGMA data_version").fetchone()
+        if version != self._data_version:
+            self._heads.clear()
+            self._data_version = version
+
     def write(self, batch: Batch) -> None:
-        """All of the batch. StaleEpoch, LedgerGap; sqlite3.Error."""
+        """All of the batch, its records with the next `add_records`. StaleEpoch, LedgerGap; sqlite3.Error."""
         own, execute = batch.ownership, self._db.execute
         head = self._head(own)
         if batch.records:
-            rows = self._rows(own, head, batch.records)
-            self._db.executemany(SQL["add_record"], rows)
-            head += len(rows)
+            head = self._queue(own, head, batch.records)
+            self._heads[own.handle] = own.epoch, head
         for task, receipt in batch.receipts:
             execute(SQL["add_receipt"], (own.handle, task, receipt))
         for blob in batch.blobs:
@@ -61,6 +72,15 @@ class Changes:
         if batch.summary is not None:
             execute(SQL["put_summary"], (own.handle, *batch.summary))
 
+    def add_records(self) -> None:
+        """Adds what `write` has queued; sqlite3.Error."""
+        rows, self._rows = self._rows, []
+        start, left = 0, len(rows) // 7
+        for count, sql in _ADD_RECORDS:
+            while left >= count:
+                self._db.execute(sql, rows[start : start + 7 * count])
+                start, left = start + 7 * count, left - count
+
     def create(self, execution_id: str, kind: str, owner: str, at_us: int) -> Ownership:
         """InputError where the id is taken; OSError, sqlite3.Error."""
         token = self._owners.hold()
@@ -79,12 +99,14 @@ class Changes:
         handle, epoch, last_owner, last_token, head = row
         if not force and self.owned(handle, epoch, last_token):
             raise OwnerAlive(f"{execution_id} is being run by {last_owner}. Wait until it ends, or take over by force.")
+        self._heads.pop(handle, None)
         self._db.execute(SQL["take_over"], (owner, token, handle))
         self._points.reach("ledger.in-acquire")
         return Ownership(execution_id, handle, epoch + 1, head)
 
     def release(self, own: Ownership) -> None:
         """Nothing where it is not ours any more; sqlite3.Error."""
+        self._heads.pop(own.handle, None)
         self._db.execute(SQL["release"], (own.handle, own.epoch, self._owners.token))
 
     def post(self, execution_id: str, kind: str, body: bytes, at_us: int) -> int:
@@ -111,12 +133,18 @@ class Changes:
     def poison(self, own: Ownership) -> None:
         """A batch was refused: no later one of that owner may land behind the hole."""
         self._poisoned.add((own.handle, own.epoch))
+        self._heads.pop(own.handle, None)
 
     def rolled_back(self) -> None:
-        """Kinds added meanwhile are gone."""
+        """What was added meanwhile is gone."""
         self._kinds.clear()
+        self._heads.clear()
+        self._rows.clear()
 
     def _head(self, own: Ownership) -> int:
+        known = self._heads.get(own.handle)
+        if known is not None and known[0] == own.epoch:
+            return known[1]
         row = self._db.execute(SQL["fence"], (own.handle,)).fetchone()
         if row is None or row[0] != own.epoch or row[1] != self._owners.token:
             raise StaleEpoch(
@@ -127,15 +155,15 @@ class Changes:
             raise LedgerGap(f"{own.execution_id}: an earlier batch was refused. Acquire the execution anew.")
         return row[2]
 
-    def _rows(self, own: Ownership, head: int, records: Sequence[Record]) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = []
+    def _queue(self, own: Ownership, head: int, records: Sequence[Record]) -> int:
+        """The head after these records."""
+        rows = self._rows
         for seq, kind, version, parent, at_us, body in records:
             head += 1
             if seq != head:
                 raise LedgerGap(f"{own.execution_id}: record {seq} does not follow {head - 1}.")
-            number = self._kinds.get(kind) or self._kind(kind)
-            rows.append((own.handle, seq, number, version, parent, at_us, body))
-        return rows
+            rows += own.handle, seq, self._kinds.get(kind) or self._kind(kind), version, parent, at_us, body
+        return head
 
     def _kind(self, kind: str) -> int:
         if self._db.execute(SQL["find_kind"], (kind,)).fetchone() is None:

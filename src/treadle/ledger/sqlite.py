@@ -71,15 +71,21 @@ class SqliteLedger(Ledger):
         self._owners = Owners(path)
         self._changes = Changes(db, self._owners, points)
         self._open_reader: Reader | None = Reader(path, self._changes, busy_timeout_s=busy_timeout_s)
-        self._writer = Writer(db, path, self._changes, points)
+        self._writer = Writer(db, path, self._changes, points, busy_timeout_s=busy_timeout_s)
+        self._held = 0  # executions owned here: a lone one shares its commits with nobody
 
     async def create(self, execution_id: str, *, kind: str, owner: str, at_us: int) -> Ownership:
-        return await self._change(lambda: self._changes.create(execution_id, kind, owner, at_us), self._release_soon)
+        made = await self._change(lambda: self._changes.create(execution_id, kind, owner, at_us), self._release_soon)
+        self._held += 1
+        return made
 
     async def acquire(self, execution_id: str, *, owner: str, force: bool = False) -> Ownership:
-        return await self._change(lambda: self._changes.acquire(execution_id, owner, force=force), self._release_soon)
+        taken = await self._change(lambda: self._changes.acquire(execution_id, owner, force=force), self._release_soon)
+        self._held += 1
+        return taken
 
     async def release(self, ownership: Ownership) -> None:
+        self._held -= 1
         await self._change(lambda: self._changes.release(ownership))
 
     async def post(self, execution_id: str, kind: str, body: bytes, *, at_us: int) -> int:
@@ -87,6 +93,9 @@ class SqliteLedger(Ledger):
 
     def submit(self, batch: Batch, done: Done) -> None:
         self._writer.submit(BatchJob(self._changes, batch, done))
+
+    def commit_now(self, batch: Batch, done: Done) -> bool:
+        return self._held <= 1 and self._writer.commit_now(BatchJob(self._changes, batch, done))
 
     async def row(self, execution_id: str) -> ExecutionRow:
         return self._reader.row(execution_id)
@@ -170,13 +179,13 @@ class SqliteLedger(Ledger):
         return self._open_reader
 
     async def _change(self, work: Callable[[], T], undo: Callable[[T], None] | None = None) -> T:
-        call = Call(work)
+        call = Call(self._changes, work)
         self._writer.submit(call)
         return await call.result(undo)
 
     def _release_soon(self, ownership: Ownership) -> None:
         """Of an ownership that nobody was there to receive."""
-        self._writer.submit(Call(lambda: self._changes.release(ownership)))
+        self._writer.submit(Call(self._changes, lambda: self._changes.release(ownership)))
 
     async def _aside(self, read: Callable[[Reader], T]) -> T:
         """A long read in a worker thread, on a connection of its own."""

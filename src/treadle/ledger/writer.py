@@ -1,6 +1,8 @@
-"""The one thread that writes to a SQLite store: whatever waits, of all executions of the process, is one transaction.
+"""The one connection that writes to a SQLite store: whatever waits, of all executions of the process, is one transaction.
 
-No timer delays a commit: while one is being synced, the next group gathers. First in, first out.
+No timer delays a commit: while one is being synced on the writer's thread, the next group gathers. First in, first out. A lone
+execution has nobody to share a commit with, so handing it to another thread and back would only cost time: its commits are made
+where they are asked for, as long as they are quick (decision 13).
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import contextlib
 import os
 import sqlite3
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     from .changes import Changes
 
 GROUP_MAX = 512  # jobs in one transaction
+QUICK_S = 0.002  # a commit that takes longer would hold the event loop up
+SLOW_REST = 64  # commits that go to the thread after one that was not quick
 
 T = TypeVar("T")
 
@@ -71,13 +76,14 @@ class BatchJob(Job):
 class Call(Job, Generic[T]):
     """A change that somebody awaits the result of."""
 
-    def __init__(self, work: Callable[[], T]) -> None:
-        self._work = work
+    def __init__(self, changes: Changes, work: Callable[[], T]) -> None:
+        self._changes, self._work = changes, work
         self._finished = anyio.Event()
         self._result: list[T] = []
         self._undo: Callable[[T], None] | None = None
 
     def apply(self) -> None:
+        self._changes.add_records()  # it may look at them
         self._result = [self._work()]
 
     def settle(self) -> None:
@@ -105,8 +111,15 @@ class Call(Job, Generic[T]):
 class Writer:
     """Owns the writing connection until `join` returns. Made and used on the event loop's thread."""
 
-    def __init__(self, db: sqlite3.Connection, path: Path, changes: Changes, points: CrashPoints) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, path: Path, changes: Changes, points: CrashPoints, *, busy_timeout_s: float
+    ) -> None:
         self._db, self._path, self._changes, self._points = db, path, changes, points
+        self._busy_timeout_ms = int(busy_timeout_s * 1000)
+        self._waits = True  # whether the connection waits for locks of other processes
+        self._turn = threading.Lock()  # whose turn it is to use the connection
+        self._outstanding = 0  # jobs queued and not yet settled
+        self._slow = 0  # commits until the next one may be made at once
         self._name, self._file = str(path), path.stat()
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
@@ -120,7 +133,30 @@ class Writer:
             job.error = LedgerUnavailable(f"{self._path}: the store has been closed.")
             self._loop.call_soon(job.settle)
         else:
+            self._outstanding += 1
             self._queue.put(job)
+
+    def commit_now(self, job: Job) -> bool:
+        """Whether it has been committed, or refused, and told so. False: it was not touched."""
+        if self._outstanding or self._closed or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            if self._slow:
+                self._slow -= 1
+                return False
+            start = time.perf_counter()
+            self._wait_for_locks(False)
+            error = self._transact([job])
+            if isinstance(error, LedgerLocked):
+                return False  # the thread waits for the lock
+            if time.perf_counter() - start > QUICK_S:
+                self._slow = SLOW_REST
+            if error is not None:
+                job.refuse(error)
+        finally:
+            self._turn.release()
+        job.settle()
+        return True
 
     def close(self) -> None:
         """Takes no more jobs."""
@@ -137,7 +173,9 @@ class Writer:
         while more:
             group, more = self._next_group()
             if group:
-                self._commit(group)
+                with self._turn:
+                    self._wait_for_locks(True)
+                    self._commit(group)
                 self._tell(group)
         self._checkpoint_and_close()
 
@@ -170,8 +208,10 @@ class Writer:
             self._points.reach("ledger.before-commit")
             self._check_file()
             self._db.execute("BEGIN IMMEDIATE")
+            self._changes.begun()
             for job in jobs:
                 job.apply()
+            self._changes.add_records()
             self._points.reach("ledger.in-transaction")
             self._db.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - nothing is swallowed: whoever waits for these jobs is told
@@ -179,6 +219,11 @@ class Writer:
             return fault(error, self._path)
         self._points.reach("ledger.after-commit")
         return None
+
+    def _wait_for_locks(self, waits: bool) -> None:
+        if waits != self._waits:
+            self._db.execute(f"PRAGMA busy_timeout = {self._busy_timeout_ms if waits else 0}")
+            self._waits = waits
 
     def _check_file(self) -> None:
         """A commit to a file that has no name any more would be lost in silence."""
@@ -197,20 +242,22 @@ class Writer:
 
     def _tell(self, group: list[Job]) -> None:
         with contextlib.suppress(RuntimeError):  # the event loop is closed, and with it went everybody who waited
-            self._loop.call_soon_threadsafe(_settle, self._loop, group)
+            self._loop.call_soon_threadsafe(self._settle, group)
+
+    def _settle(self, group: list[Job]) -> None:
+        """One wake-up of the event loop for a whole group; a callback that raises does not keep the others from hearing."""
+        self._outstanding -= len(group)
+        for index, job in enumerate(group):
+            try:
+                job.settle()
+            except BaseException:
+                rest = group[index + 1 :]
+                self._outstanding += len(rest)
+                self._loop.call_soon(self._settle, rest)
+                raise
 
     def _checkpoint_and_close(self) -> None:
         with contextlib.suppress(sqlite3.Error):  # it only tidies: what is committed is safe in the log
             self._db.execute("PRAGMA busy_timeout = 0")  # readers of other processes are not waited for
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._db.close()
-
-
-def _settle(loop: asyncio.AbstractEventLoop, group: list[Job]) -> None:
-    """One wake-up of the event loop for a whole group; a callback that raises does not keep the others from hearing."""
-    for index, job in enumerate(group):
-        try:
-            job.settle()
-        except BaseException:
-            loop.call_soon(_settle, loop, group[index + 1 :])
-            raise

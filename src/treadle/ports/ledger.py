@@ -118,6 +118,13 @@ class Ledger(ABC):
     def submit(self, batch: Batch, done: Done) -> None:
         """Queues the batch and returns at once. `done` is called once, on the thread of the event loop that opened the ledger."""
 
+    def commit_now(self, batch: Batch, done: Done) -> bool:
+        """Commits within this call, `done` included, where that is sooner than queueing; False: it was not touched, so submit it.
+
+        It may block the event loop for as long as one quick commit takes.
+        """
+        return False
+
     @abstractmethod
     async def row(self, execution_id: str) -> ExecutionRow:
         """The execution with this id, or with this unique prefix of at least 4 characters; `last` names the newest.

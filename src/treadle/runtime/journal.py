@@ -249,22 +249,32 @@ class JournalOf(Generic[S]):
         summary = Summary(state.seq, self.machine.summary(self.execution_id, state)) if summarise else None
         return Batch(self.ownership, records, receipts, blobs, opened, closed, taken, snapshot, summary)
 
-    def _submit(self, done: Callable[[TreadleError | None], None]) -> bool:
+    def _submit(self) -> None:
         if self.failure is not None:
             raise self.failure
+        if (batch := self._batch()) is not None:
+            self._submitted += 1
+            self.ledger.submit(batch, self._settled)
+
+    def _commit_now(self) -> bool:
+        """Whether all that was buffered has been committed, or refused, within this call."""
+        if self.failure is not None or self._settled_count < self._submitted:
+            return False
         batch = self._batch()
         if batch is None:
             return False
         self._submitted += 1
-        self.ledger.submit(batch, done)
-        return True
+        if self.ledger.commit_now(batch, self._settled):
+            return True
+        self.ledger.submit(batch, self._settled)
+        return False
 
     def flush_soon(self) -> None:
         """Queues what is buffered and returns. From another thread, it is queued as soon as the event loop gets to it."""
         if threading.get_ident() != self._thread:
             self._loop.call_soon_threadsafe(self._submit_quietly)
         else:
-            self._submit(self._settled)
+            self._submit()
 
     def flush_later(self, seconds: float) -> asyncio.TimerHandle:
         """Queues what is buffered then, unless the timer is cancelled before."""
@@ -272,7 +282,7 @@ class JournalOf(Generic[S]):
 
     def _submit_quietly(self) -> None:
         if self.failure is None:  # the owner hears of a failure at its next flush
-            self._submit(self._settled)
+            self._submit()
 
     def _settled(self, error: TreadleError | None) -> None:
         self.failure = self.failure or error
@@ -284,7 +294,10 @@ class JournalOf(Generic[S]):
 
     async def flush(self) -> None:
         """Returns when everything emitted so far is durable. LedgerError: the journal is poisoned from now on."""
-        self._submit(self._settled)
+        if self._commit_now():
+            await asyncio.sleep(0)  # others run once a commit, and a cancellation is noticed
+        else:
+            self._submit()
         if self._settled_count < self._submitted:  # what was queued by flush_soon is waited for as well
             try:
                 await self._durable()
