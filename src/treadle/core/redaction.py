@@ -72,7 +72,7 @@ class Redactor:
                 text = MARK.join(known.sub(MARK, piece) for piece in text.split(MARK))
                 low = text.lower()
         if (
-            _TOKEN_LIKELY.search(text)
+            (("-" in text or "_" in text) and _TOKEN_LIKELY.search(text))
             or "eyJ" in text
             or "AIza" in text
             or "AKIA" in text

@@ -14,8 +14,7 @@ def reached(state: LoopState) -> str:
     if text := _over("total", settings.limits, state.total):
         return text
     cap = settings.limits.max_tokens
-    spent = state.total.usage.tokens + state.total.in_doubt.tokens
-    if cap is not None and spent >= cap:
+    if cap is not None and (spent := state.total.usage.tokens + state.total.in_doubt.tokens) >= cap:
         return f"total max_tokens {cap} reached ({spent})"
     if state.phase == "act":
         return _over("act policy", settings.act_policy, state.act)
@@ -42,7 +41,11 @@ def possibly_charged(state: LoopState) -> Usage:
 def has_cost_cap(state: LoopState) -> bool:
     """Whether a price must be known."""
     settings = state.settings
-    return any(p.max_cost_usd is not None for p in (settings.limits, settings.act_policy, settings.evaluate_policy))
+    return (
+        settings.limits.max_cost_usd is not None
+        or settings.act_policy.max_cost_usd is not None
+        or settings.evaluate_policy.max_cost_usd is not None
+    )
 
 
 def needs_usage(state: LoopState) -> bool:
@@ -53,17 +56,16 @@ def needs_usage(state: LoopState) -> bool:
 def remaining_us(state: LoopState) -> int | None:
     """Active time left for the next effect; None where no limit is set."""
     settings = state.settings
-    policy, used = (
-        (settings.act_policy, state.act.us)
-        if state.phase == "act"
-        else (settings.evaluate_policy, evaluate_counters(state).us)
-    )
-    left = [
-        cap - spent
-        for cap, spent in ((settings.limits.max_duration_us, state.total.us), (policy.max_duration_us, used))
-        if cap is not None
-    ]
-    return max(0, min(left)) if left else None
+    total = settings.limits.max_duration_us
+    own = (settings.act_policy if state.phase == "act" else settings.evaluate_policy).max_duration_us
+    if total is None and own is None:
+        return None
+    left: list[int] = []
+    if total is not None:
+        left.append(total - state.total.us)
+    if own is not None:
+        left.append(own - (state.act.us if state.phase == "act" else evaluate_counters(state).us))
+    return max(0, min(left))
 
 
 def turns_left(state: LoopState) -> tuple[int, int]:
@@ -80,10 +82,11 @@ def turns_left(state: LoopState) -> tuple[int, int]:
 
 
 def _over(whose: str, limits: Limits | Policy, used: Counters) -> str:
-    cost = used.usage.cost_usd + used.in_doubt.cost_usd
     if limits.max_turns is not None and used.turns >= limits.max_turns:
         return f"{whose} max_turns {limits.max_turns} reached ({used.turns})"
-    if limits.max_cost_usd is not None and cost >= limits.max_cost_usd:
+    if limits.max_cost_usd is not None and (
+        (cost := used.usage.cost_usd + used.in_doubt.cost_usd) >= limits.max_cost_usd
+    ):
         doubt = f", of which ${used.in_doubt.cost_usd} in doubt" if used.in_doubt.cost_usd else ""
         return f"{whose} max_cost ${limits.max_cost_usd} reached (${cost}{doubt})"
     if limits.max_duration_us is not None and used.us >= limits.max_duration_us:

@@ -20,6 +20,7 @@ from .host import JournalHost
 from .journal import Journal
 
 Rest = act.Finish | act.Wait
+BARRIERS = (act.CallModel, act.RunTools, act.RunActor, act.RunCheck)
 LINGER_S = 0.005  # how long reads may run until the response that asked for them is written by itself
 INBOX_S = 0.3  # how long a request from outside may lie unread while an effect runs
 
@@ -138,7 +139,7 @@ class Driver:
         if isinstance(action, act.RunTools) and action.calls[0].kind == "read":
             # The response is written while the reads run; quick ones share the commit (decision 12).
             timer = journal.flush_later(LINGER_S)
-        elif isinstance(action, act.CallModel | act.RunTools | act.RunActor | act.RunCheck):
+        elif isinstance(action, BARRIERS):
             await journal.flush()  # a barrier: what is paid or changed next has its intent on disk (LG-04)
             if self._why:
                 return  # asked to stop meanwhile: nothing has been sent

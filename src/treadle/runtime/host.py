@@ -17,6 +17,7 @@ class JournalHost(Host):
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._receipts: set[str] | None = None
+        self._watched = any(observer.wants_text for observer in journal.observers)
 
     @property
     def state(self) -> LoopState:  # type: ignore[override]
@@ -29,7 +30,7 @@ class JournalHost(Host):
 
     @property
     def watched(self) -> bool:
-        return any(observer.wants_text for observer in self._journal.observers)
+        return self._watched
 
     def emit(self, event: Event) -> None:
         self._journal.emit(event)

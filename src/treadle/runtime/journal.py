@@ -185,7 +185,7 @@ class JournalOf(Generic[S]):
             before = self.state
             self.state = self.machine.advance(before, event)
             seq, at_us = self.state.seq, self.clock.wall_us()
-            parent = event.parent if isinstance(event, Prompted | ModelResponded | ToolsFinished) else None
+            parent = event.parent if isinstance(event, MESSAGES) else None
             self._records.append(Record(seq, kind, version, parent, at_us, body))
             self._note_rows(event, body)
             if taken is not None:
@@ -378,7 +378,7 @@ class Journal(JournalOf[LoopState]):
 
 def _message(record: Record) -> Prompted | ModelResponded | ToolsFinished:
     message = decode(record.kind, record.version, record.body)
-    assert isinstance(message, Prompted | ModelResponded | ToolsFinished)
+    assert isinstance(message, MESSAGES)
     return message
 
 

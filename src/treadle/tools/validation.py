@@ -31,8 +31,10 @@ class Problem(NamedTuple):
 
 def annotate(calls: Sequence[RawCall], tools: Sequence[ToolDef]) -> tuple[ToolCall, ...]:
     """The calls with their kind from the tool's definition; `invalid`, with the problem, where one must not run."""
+    if not calls:
+        return ()
     known = {tool.name: tool for tool in tools}
-    return tuple(_annotated(call, known) for call in calls)
+    return tuple([_annotated(call, known) for call in calls])
 
 
 def _annotated(call: RawCall, known: dict[str, ToolDef]) -> ToolCall:
