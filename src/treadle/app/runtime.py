@@ -124,10 +124,10 @@ class Runtime:
         Ask `resting` first: a finished execution needs no session.
         """
         built = build(loop, self.settings, self.clock, store=self.ledger.url)
-        state, _, _ = await load_state(self.ledger, execution_id)
-        check_input(loop, state.input_json)
+        known = await load_state(self.ledger, execution_id)
+        check_input(loop, known.state.input_json)
         if not how.adopt:
-            _same_definition(state.fingerprint, built.fingerprint)
+            _same_definition(known.state.fingerprint, built.fingerprint)
         effects = await self._effects(built)
         async with _given_up_on_failure(effects):
             journal = await Journal.open(
@@ -137,6 +137,7 @@ class Runtime:
                 owner=self.owner,
                 observers=self.observers,
                 force=how.force,
+                known=known,
             )
         session = self._session(journal, effects)
         try:

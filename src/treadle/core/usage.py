@@ -37,6 +37,17 @@ class Usage(Value, frozen=True, kw_only=True, array_like=True):
 
     def checked(self) -> Usage:
         """Itself, or InvalidUsage: `bool` for `int`, negatives, NaN and infinities are refused."""
+        cost = self.cost_usd
+        if (
+            type(self.input_tokens) is type(self.output_tokens) is type(self.cache_read_tokens) is int
+            and type(self.cache_write_tokens) is type(self.requests) is int
+            and min(self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens) >= 0
+            and self.requests >= 0
+            and type(cost) is Decimal
+            and cost.is_finite()
+            and cost >= 0
+        ):
+            return self
         for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "requests"):
             count: object = getattr(self, name)
             if type(count) is not int or count < 0:

@@ -12,17 +12,22 @@ from treadle.core.messages import Message
 class View:
     """Messages from the root to `leaf`. `generation` moves when it was rebuilt: what was derived from it must be, too.
 
-    `digest` is a running digest of the branch, so that a request's digest needs no walk over the history (AG-27).
+    `digest` is kept up with the branch, so that a request's digest needs no walk over the history (AG-27).
     """
 
-    __slots__ = ("__weakref__", "digest", "generation", "leaf", "messages", "size")
+    __slots__ = ("__weakref__", "_running", "generation", "leaf", "messages", "size")
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.leaf: int | None = None
         self.generation = 0
         self.size = 0  # bytes of the messages as stored: an upper bound of their tokens
-        self.digest = ""
+        self._running = blake2b(digest_size=12)
+
+    @property
+    def digest(self) -> str:
+        """Of the messages as stored, in order."""
+        return self._running.hexdigest()
 
     def append(self, seq: int, message: Message, body: bytes | None = None) -> None:
         """The branch grew by one. `body` is the message as stored, where it is at hand."""
@@ -30,11 +35,12 @@ class View:
         self.messages.append(message)
         self.leaf = seq
         self.size += len(body)
-        self.digest = blake2b(self.digest.encode() + body, digest_size=12).hexdigest()
+        self._running.update(body)
 
     def reset(self, rows: Iterable[tuple[int, Message, bytes]]) -> None:
         """Another branch, oldest first."""
-        self.messages, self.leaf, self.size, self.digest = [], None, 0, ""
+        self.messages, self.leaf, self.size = [], None, 0
+        self._running = blake2b(digest_size=12)
         self.generation += 1
         for seq, message, body in rows:
             self.append(seq, message, body)

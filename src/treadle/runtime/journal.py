@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import anyio
 
@@ -78,22 +78,35 @@ async def _create(ledger: Ledger, execution_id: str, *, kind: str, owner: str, a
         return await ledger.acquire(execution_id, owner=owner)
 
 
-async def load_state(ledger: Ledger, execution_id: str, *, at: int | None = None) -> tuple[LoopState, int, int]:
-    """(state as of `at` or now, seq of the snapshot it was made from, wall time of its last record)."""
+class Loaded(NamedTuple, Generic[S]):
+    """A state as it was read from a ledger."""
+
+    state: S
+    snapshot_seq: int  # of the snapshot it was made from; 0: from none
+    last_us: int  # wall time of its last record
+
+
+async def load_state(ledger: Ledger, execution_id: str, *, at: int | None = None) -> Loaded[LoopState]:
+    """The state of a loop as of `at`, or now."""
     return await load(LOOP, ledger, execution_id, at=at)
 
 
-async def load(machine: Machine[S], ledger: Ledger, execution_id: str, *, at: int | None = None) -> tuple[S, int, int]:
-    """The same of any machine."""
-    snapshot = await ledger.snapshot(execution_id, at=at)
-    state = machine.thaw(snapshot.body, snapshot.version) if snapshot else machine.initial()
+async def load(
+    machine: Machine[S], ledger: Ledger, execution_id: str, *, at: int | None = None, known: Loaded[S] | None = None
+) -> Loaded[S]:
+    """The same of any machine; `known` is an earlier state to go on from."""
+    if known is None:
+        snapshot = await ledger.snapshot(execution_id, at=at)
+        state = machine.thaw(snapshot.body, snapshot.version) if snapshot else machine.initial()
+        known = Loaded(state, snapshot.seq if snapshot else 0, 0)
+    state, last_us = known.state, known.last_us
     records = await ledger.records(execution_id, after=state.seq, to=at)
     for record in records:
         state = machine.advance(state, decode(record.kind, record.version, record.body))
-    last_us = records[-1].at_us if records else 0
-    if not records and state.seq:
+        last_us = record.at_us
+    if not last_us and state.seq:
         last_us = (await ledger.records(execution_id, after=state.seq - 1, to=state.seq))[0].at_us
-    return state, snapshot.seq if snapshot else 0, last_us
+    return Loaded(state, known.snapshot_seq, last_us)
 
 
 class JournalOf(Generic[S]):
@@ -159,10 +172,14 @@ class JournalOf(Generic[S]):
         owner: str,
         observers: tuple[Observer, ...] = (),
         force: bool = False,
+        known: Loaded[S] | None = None,
     ) -> Self:
-        """Takes an execution over. What its last owner had in flight is still in the state: see `Driver.take_over`."""
+        """Takes an execution over. What its last owner had in flight is still in the state: see `Driver.take_over`.
+
+        `known` is what was read of it before, so that only what came since is read.
+        """
         ownership = await ledger.acquire(execution_id, owner=owner, force=force)
-        state, snapshot_seq, last_us = await load(cls.machine, ledger, execution_id)
+        state, snapshot_seq, last_us = await load(cls.machine, ledger, execution_id, known=known)
         if not state.seq:
             # Killed between the execution's row and its first record: there is nothing to go on from.
             await ledger.release(ownership)
