@@ -91,7 +91,8 @@ sys.path.insert(0, sys.argv[1])
 from subject import InstantModel, loop
 import turns as bench
 from treadle.app.runtime import Reopening
-import anyio._backends._asyncio, treadle.ledger.sqlite, treadle.app.build, treadle.tools.combine, treadle.tools.validation, treadle.tools.function
+import anyio._backends._asyncio, treadle.ledger.sqlite
+import treadle.app.build, treadle.tools.combine, treadle.tools.validation, treadle.tools.function
 folder, n, mode = Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 
 async def run():
