@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from treadle.app.api import Result, resume, resume_sync, run, run_sync
+    from treadle.app.logs import log_tail
     from treadle.app.workflows import Decision, WorkflowResult, resume_workflow, run_workflow
     from treadle.core.errors import TreadleError
     from treadle.core.usage import Usage
@@ -63,6 +64,7 @@ _HOMES = {
     "Workflow": "treadle.spec.workflows",
     "WorkflowResult": "treadle.app.workflows",
     "accept": "treadle.ports.callback",
+    "log_tail": "treadle.app.logs",
     "reject": "treadle.ports.callback",
     "resume": "treadle.app.api",
     "resume_sync": "treadle.app.api",
@@ -103,6 +105,7 @@ __all__ = [
     "WorkflowResult",
     "__version__",
     "accept",
+    "log_tail",
     "reject",
     "resume",
     "resume_sync",

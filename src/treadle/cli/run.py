@@ -30,6 +30,7 @@ ACTORS = (
     "judge",
 )  # each makes a task of words even of what looks like module:attribute
 LIMITS = (
+    "after",
     "mcp",
     "mcp_config",
     "base_url",
@@ -73,6 +74,9 @@ def parser(name: str) -> Parser:
     made.option("--max-turns", metavar="N", type=whole("--max-turns"), help="model calls of act, over all rounds")
     made.option("--max-cost", metavar="USD", type=cost("--max-cost"), help="US dollars, everything together")
     made.option("--max-time", metavar="DURATION", type=seconds("--max-time"), help="active time: 90s, 10m, 2h")
+    made.option(
+        "--after", metavar="EXEC", default="", help="tell it how an earlier execution went: the end of that one's log"
+    )
     made.store().notify().sinks()
     made.flag("--detach", help="run in the background, and print the execution's id")
     made.add_argument("--detached", help=argparse.SUPPRESS)
@@ -106,7 +110,7 @@ def run(given: Namespace) -> int:
         sinks=sink_names(given.sinks, where.settings),
         begun=ready.begun,
     )
-    make = partial(begin, definition=definition, task=task, execution_id=ready.execution_id)
+    make = partial(begin, definition=definition, task=task, execution_id=ready.execution_id, after=given.after)
     return anyio.run(partial(drive, where, make, manner, create=True))
 
 
@@ -173,13 +177,20 @@ def _input(text: str | None) -> Any:
         raise ConfigurationError(f"--input is no JSON: {error}. Example: --input '{{\"day\": 1}}'") from error
 
 
-async def begin(runtime: Runtime, *, definition: CommandLineLoop, task: str, execution_id: str | None) -> Session:
-    """Starts it, once the endpoint has been seen to be there."""
+async def begin(
+    runtime: Runtime, *, definition: CommandLineLoop, task: str, execution_id: str | None, after: str = ""
+) -> Session:
+    """Starts it, once the endpoint has been seen to be there. `after` is an earlier execution that the model is told of."""
+    from treadle.app.logs import tail_for_prompt
+    from treadle.core.redaction import Redactor, secrets_of
     from treadle.spec.commandline import encode
 
     from .preflight import reachable
 
     await reachable(definition.base_url, runtime.settings.environ)
+    if after and task.strip():
+        earlier = await tail_for_prompt(runtime.ledger, after, Redactor(secrets_of(runtime.settings.environ)).redact)
+        task = f"{task}\n\n{earlier}"
     return await runtime.start(definition.to_loop(), task, execution_id=execution_id, definition=encode(definition))
 
 

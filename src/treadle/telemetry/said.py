@@ -1,0 +1,153 @@
+"""What matters of an event, on one line for people: the words of the session log and of whatever shows single events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from treadle.core import events as ev
+from treadle.core.messages import ModelResponded, Prompted, ToolsFinished
+from treadle.core.settings import LoopSettings
+from treadle.core.spoken import count, duration, money, one_line
+from treadle.core.usage import Usage
+
+_SKIPPED = ("settings", "fingerprint", "definition", "input_json", "us", "at_us", "parent")
+
+
+def describe(event: Any) -> str:
+    """On one line of at most 240 characters."""
+    return _message(event) or _of_loop(event) or _of_work(event) or _of_people(event) or _fields(event)
+
+
+def _message(event: Any) -> str:
+    match event:
+        case Prompted():
+            return f"{event.origin}: {one_line(event.text, 120)}"
+        case ModelResponded():
+            calls = ", ".join(call.name for call in event.calls)
+            usage = event.usage
+            spent = (
+                f"{usage.input_tokens:,} in, {usage.output_tokens:,} out, {money(usage.cost_usd)}, {duration(event.us)}"
+            )
+            return f"{event.finish}: {calls or one_line(event.text, 80)} ({spent})"
+        case ToolsFinished():
+            said = one_line(event.results[0].content, 80) if event.results else ""
+            return f"{', '.join(result.status for result in event.results)} ({duration(event.us)}): {said}"
+        case _:
+            return ""
+
+
+def _of_loop(event: Any) -> str:
+    match event:
+        case ev.LoopStarted():
+            return f"{one_line(event.task, 120)} ({_limits(event.settings)})"
+        case ev.Stopped():
+            said = f": {one_line(event.evidence, 120)}" if event.evidence else ""
+            return f"{event.status}, {event.code}{said}"
+        case ev.Interrupted():
+            words = {
+                "taken-over": "taken over from another owner",
+                "cancelled": "what was in flight was cancelled",
+                "signal": "told to stop",
+                "deadline": "the time limit was reached",
+            }
+            return f"{words[event.reason]} (epoch {event.epoch})"
+        case ev.BaselineTaken():
+            return f"tree {event.tree[:12]}" if event.tree else one_line(event.note, 160) or "no tree"
+        case ev.WorkspaceChanged():
+            return f"{count(len(event.paths), 'file')} changed meanwhile: {one_line(', '.join(event.paths), 120)}"
+        case ev.Judged():
+            verdict = "accepted" if event.accept else f"rejected: {one_line(event.feedback, 120)}"
+            return f"{verdict} ({duration(event.us)})"
+        case ev.ActFinished() | ev.ActFailed():
+            why = f"{one_line(event.reason, 80)}; " if isinstance(event, ev.ActFailed) else ""
+            return (
+                f"{why}{count(len(event.changed), 'file')} changed: {one_line(', '.join(event.changed), 120)}".rstrip(
+                    ": "
+                )
+            )
+        case _:
+            return ""
+
+
+def _limits(settings: LoopSettings) -> str:
+    limits, policy = settings.limits, settings.act_policy
+    turns, cost, us = policy.max_turns or limits.max_turns, limits.max_cost_usd, limits.max_duration_us
+    parts = [
+        f"at most {count(settings.max_rounds, 'round')}",
+        count(turns, "turn") if turns else "",
+        money(cost) if cost is not None else "",
+        duration(us) if us else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _of_work(event: Any) -> str:
+    match event:
+        case ev.ModelIntended():
+            return f"{event.call} to {event.model}, at most {money(event.reserve.cost_usd)}"
+        case ev.ModelFailed():
+            again = ", and is tried again" if event.retry_at_us is not None else ""
+            return f"{event.kind}: {one_line(event.message, 160)}{again}"
+        case ev.ToolIntended():
+            return f"{event.call} {one_line(', '.join(probe.path for probe in event.probes), 120)}".rstrip()
+        case ev.ToolProbed():
+            return f"{event.call}: {event.found}"
+        case ev.ProcessStarted():
+            return f"{event.call}, process group {event.pgid}"
+        case ev.CallbackStarted():
+            return event.key
+        case ev.CallbackRaised():
+            return f"{event.key}: {'timed out: ' if event.timeout else ''}{one_line(event.message, 160)}"
+        case ev.UsageReported() | ev.ChargeIntended():
+            usage = event.usage if isinstance(event, ev.UsageReported) else event.reserve
+            most = "" if isinstance(event, ev.UsageReported) else "at most "
+            receipt = f"{one_line(event.receipt, 60)}: " if event.receipt else ""
+            return f"{receipt}{most}{usage.tokens:,} tokens, {money(usage.cost_usd)}"
+        case _:
+            return ""
+
+
+def _of_people(event: Any) -> str:
+    match event:
+        case ev.Suspended():
+            return f"{event.kind} {event.id}: {one_line(event.prompt, 160)}"
+        case ev.Answered():
+            said = f": {one_line(event.text, 120)}" if event.text else ""
+            return f"{event.decision} by {one_line(event.actor, 40)}{said}"
+        case ev.WaitEnded():
+            return "the wait is over"
+        case ev.Reopened():
+            why = f": {one_line(event.reason, 120)}" if event.reason else ""
+            return f"tried again by {one_line(event.actor, 40)}{why}"
+        case ev.Adopted():
+            return f"a changed definition, by {one_line(event.actor, 40)}"
+        case _:
+            return ""
+
+
+def _fields(event: Any) -> str:
+    """Short fields by name: the kinds that need no words of their own."""
+    pairs = [
+        f"{name} {_value(value)}"
+        for name, value in msgspec.structs.asdict(event).items()
+        if name not in _SKIPPED and value not in (None, "", (), False, {})
+    ]
+    return one_line(", ".join(pairs), 240) or "-"
+
+
+def _value(value: Any) -> str:
+    match value:
+        case Usage():
+            return f"{value.tokens:,} tokens, {money(value.cost_usd)}"
+        case tuple() | list() if any(isinstance(one, msgspec.Struct) for one in value):  # pyright: ignore[reportUnknownVariableType]
+            return f"({len(value)})"  # pyright: ignore[reportUnknownArgumentType]
+        case tuple() | list():
+            return one_line(", ".join(str(one) for one in value), 100)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        case msgspec.Struct():
+            return one_line(
+                ", ".join(f"{k} {v}" for k, v in msgspec.to_builtins(value).items() if v not in (None, "")), 100
+            )
+        case _:
+            return one_line(str(value), 100)
