@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TextIO
 
 from treadle.telemetry.live import budgets
-from treadle.telemetry.progress import Line, NoView, PlainView, View
+from treadle.telemetry.progress import Line, NoView, PlainView, View, noteworthy
 
-__all__ = ["Line", "View", "budgets", "progress_view"]
+__all__ = ["Line", "View", "budgets", "noteworthy", "progress_view"]
 
 
 def progress_view(stream: TextIO, *, quiet: bool = False) -> View:

@@ -1,0 +1,136 @@
+"""`treadle watch` and `treadle log` from another process than the owner's, while it works and after."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+
+from support.commandline import CommandLine, finish
+
+WAITS = ("--check", "while [ ! -e go ]; do sleep 0.05; done")
+
+
+@pytest.fixture
+def cli(tmp_path: Any) -> CommandLine:
+    return CommandLine(tmp_path)
+
+
+@pytest.mark.req("AG-19")
+def test_another_process_sees_a_running_loop_and_where_it_is(cli: CommandLine) -> None:
+    with cli.running("Mend the parser", "--agent-command", "echo x > made", *WAITS, "--max-rounds", "3") as process:
+        watching = cli.start("watch", "last", "--json")
+        assert watching.stdout is not None
+        while (seen := json.loads(watching.stdout.readline()))["in_flight"] is None:
+            pass
+        assert seen["status"] == "running"
+        assert seen["owner_alive"]
+        drawn = cli("watch", "last", "--once").out
+        assert "Mend the parser" in drawn
+        assert "round 1 of 3" in drawn
+        fleet = cli("watch", "--once").out
+        assert "1 at work" in fleet
+        cli.write("go", "")
+        process.wait()
+        rest = finish(watching)
+    lines = [json.loads(line) for line in rest.out.splitlines()]
+    assert rest.code == 0, "it ends with the execution"
+    assert lines[-1]["status"] == "done"
+    assert lines[-1]["seq"] > seen["seq"]
+
+
+@pytest.mark.req("AG-19")
+def test_what_waits_for_a_person_is_shown_with_the_command_that_answers(cli: CommandLine) -> None:
+    execution_id = cli("run", "Write it", "--agent-command", "true", "--json").document["execution_id"]
+    drawn = cli("watch", execution_id, "--once").out
+    assert f"treadle approve {execution_id}" in drawn
+    lines = cli.start("watch")
+    assert lines.stdout is not None
+    first = lines.stdout.readline()
+    lines.terminate()
+    lines.communicate()
+    assert f"{execution_id} waiting-input" in first
+    assert f"treadle approve {execution_id}" in first
+
+
+def test_an_owner_that_is_gone_is_noticed(cli: CommandLine) -> None:
+    with cli.running("Do it", "--agent-command", "true", *WAITS) as process:
+        process.kill()
+        process.wait()
+    drawn = cli("watch", "last", "--once").out
+    assert "owner gone" in drawn
+    assert "treadle resume" in drawn
+
+
+def test_foreign_text_can_neither_mark_up_nor_steer_the_terminal(cli: CommandLine) -> None:
+    cli(
+        "run",
+        "[red]Do[/red] \x1b]0;owned\x07it [/]",
+        "--agent-command",
+        "true",
+        "--check",
+        "echo '[bold]no[/]'; false",
+        "--max-rounds",
+        "1",
+    )
+    for drawn in (cli("watch", "last", "--once").out, cli("watch", "--once").out, cli("ls").out):
+        assert "[red]Do[/red] ]0;ownedit [/]" in drawn
+        assert "\x1b" not in drawn
+    assert "[bold]no[/]" in cli("log", "last", "--kind", "judged").out
+
+
+@pytest.mark.req("AG-20")
+def test_a_log_is_filtered_tailed_and_followed(cli: CommandLine) -> None:
+    check = "test -f again || { touch again; exit 1; }"
+    cli("run", "Do it", "--agent-command", "true", "--check", check)
+    everything = [json.loads(line) for line in cli("log", "last", "--json").out.splitlines()]
+
+    def seqs(*flags: str) -> list[int]:
+        return [json.loads(line)["seq"] for line in cli("log", "last", "--json", *flags).out.splitlines()]
+
+    assert seqs("--round", "2") == [one["seq"] for one in everything if one["round"] == 2]
+    assert seqs("--kind", "act.finished", "--kind", "judged") == [
+        one["seq"] for one in everything if one["kind"] in ("act.finished", "judged")
+    ]
+    assert seqs("--since", "5", "--tail", "3") == [one["seq"] for one in everything][-3:]
+    assert seqs("--since", str(everything[-1]["seq"])) == []
+    words = cli("log", "last").out
+    assert "Do it (at most 10 rounds)" in words
+    assert "settings=" not in words
+    assert cli("log", "last", "--whole").code == 2
+
+
+@pytest.mark.req("AG-20")
+def test_a_later_run_is_told_how_an_earlier_one_went(cli: CommandLine) -> None:
+    first = cli(
+        "run",
+        "Mend the parser",
+        "--agent-command",
+        "true",
+        "--check",
+        "echo because of line 7; false",
+        "--max-rounds",
+        "1",
+        "--json",
+    )
+    second = cli("run", "Try again", "--agent-command", "cat > told", "--check", "true", "--after", "last")
+    assert second.code == 0
+    told = (cli.workspace / "told").read_text()
+    assert told.startswith("Try again")
+    assert f"{first.document['execution_id']} (failed, exhausted)" in told
+    assert "because of line 7" in told
+    missing = cli("run", "Try again", "--agent-command", "true", "--check", "true", "--after", "nowhere0")
+    assert missing.code == 2
+    assert len(cli.documents()) == 2, "nothing was started"
+
+
+def test_a_watcher_that_is_stopped_by_ctrl_c_says_nothing(cli: CommandLine) -> None:
+    cli("run", "Do it", "--agent-command", "true")
+    watching = cli.start("watch", "last", stderr=subprocess.PIPE)
+    assert watching.stdout is not None
+    watching.stdout.readline()
+    watching.send_signal(2)
+    ran = finish(watching)
+    assert (ran.code, ran.err) == (0, "")
