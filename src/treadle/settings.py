@@ -24,6 +24,7 @@ KNOWN = (
     "max_cost",
     "max_time",
     "max_turns",
+    "map_budget",
     "protect",
     "notify",
     "sinks",
@@ -31,7 +32,7 @@ KNOWN = (
 )
 WORKSPACE_FILE = Path(".treadle") / "config.toml"
 # A workspace may come from anybody: its file can send no key elsewhere, run nothing on its own and move no store.
-WORKSPACE_KNOWN = ("model", "check", "max_rounds", "max_cost", "max_time", "max_turns", "protect")
+WORKSPACE_KNOWN = ("model", "check", "max_rounds", "max_cost", "max_time", "max_turns", "map_budget", "protect")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from support.machine import settings
 from treadle.core import events as ev
-from treadle.core.messages import ModelResponded, Prompted, ToolCall, ToolResult, ToolsFinished
+from treadle.core.messages import MapGiven, ModelResponded, Prompted, ToolCall, ToolResult, ToolsFinished
 from treadle.core.usage import Usage
 from treadle.core.values import Value
 
@@ -32,7 +32,12 @@ EVENTS: tuple[Value, ...] = (
     ),
     ev.Interrupted(epoch=2, reason="taken-over", us=3),
     ev.BaselineTaken(tree="t", note="n"),
-    Prompted(parent=None, text="t", origin="task"),
+    Prompted(
+        parent=None,
+        text="t",
+        origin="task",
+        map=MapGiven(budget=9, tokens=8, modality="debug", files=7, files_left=6, definitions_left=5, us=4, none="n"),
+    ),
     ev.ModelIntended(call="c", reserve=USAGE, request="d", model="p:m"),
     ModelResponded(
         parent=1,

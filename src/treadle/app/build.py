@@ -14,7 +14,7 @@ import msgspec
 from treadle.context.prompt import static_prompt
 from treadle.core.errors import ConfigurationError, DefinitionError
 from treadle.core.redaction import Redactor, secrets_of
-from treadle.core.settings import AgentSettings, Limits, LoopSettings, Policy
+from treadle.core.settings import MAP_TOKENS, AgentSettings, Limits, LoopSettings, Policy
 from treadle.effects.actors import CommandActor, FunctionActor
 from treadle.effects.checks import CommandCheck, FunctionCheck, verify_command
 from treadle.effects.model import unpriced
@@ -25,7 +25,7 @@ from treadle.ports.clock import Clock
 from treadle.ports.model import Model
 from treadle.ports.scope import Scope
 from treadle.ports.toolset import Toolset
-from treadle.settings import Settings
+from treadle.settings import Settings, map_cache
 from treadle.spec.definitions import Agent, Command, Judge, Loop, Person
 
 from .inputs import input_schema
@@ -62,7 +62,7 @@ def build(loop: Loop, settings: Settings, clock: Clock, *, store: str = "") -> B
     evaluate = _evaluate(loop, workspace, settings, clock, redact)
     agents = tuple(part for part in (act, evaluate) if isinstance(part, AgentParts))
     without_price = unpriced(agents)
-    parts = LoopParts(act=act, evaluate=evaluate, scope=scope, redact=redact)
+    parts = LoopParts(act=act, evaluate=evaluate, scope=scope, redact=redact, map_cache=map_cache(settings.environ))
     return Built(
         loop=loop,
         parts=parts,
@@ -257,6 +257,8 @@ def _agent_settings(agent: Agent | None) -> AgentSettings:
         bands=tuple(sorted(agent.warn_at)),
         on_invalid=agent.on_invalid,
         history=agent.history,
+        map_tokens=MAP_TOKENS if agent.map_budget is None else agent.map_budget,
+        map_asked=agent.map_budget is not None,
     )
 
 

@@ -11,7 +11,7 @@ import msgspec
 from treadle.core import events as ev
 from treadle.core.codec import decode
 from treadle.core.errors import InputError
-from treadle.core.messages import ModelResponded, Prompted, ToolCall, ToolResult, ToolsFinished
+from treadle.core.messages import MapGiven, ModelResponded, Prompted, ToolCall, ToolResult, ToolsFinished
 from treadle.core.usage import Usage
 from treadle.core.values import Value, replace
 from treadle.kernel.loop import advance
@@ -33,6 +33,7 @@ class RoundRecord(Value, frozen=True, kw_only=True):
     output_json: str = "null"
     baseline: str = ""
     head: str = ""
+    map: MapGiven | None = None  # what act was shown of the workspace first
 
 
 class TurnRecord(Value, frozen=True, kw_only=True):
@@ -73,6 +74,8 @@ def _with(one: RoundRecord, event: ev.Event) -> RoundRecord:
     match event:
         case ev.BaselineTaken():
             return replace(one, baseline=event.tree)
+        case Prompted() if event.map is not None:
+            return replace(one, map=event.map)
         case ModelResponded():
             return replace(one, turns=one.turns + 1)
         case ev.ActFinished() | ev.ActFailed():
@@ -230,6 +233,7 @@ def round_document(one: RoundRecord) -> dict[str, Any]:
         "output": msgspec.json.decode(one.output_json),
         "baseline": one.baseline or None,
         "head": one.head or None,
+        "map": None if one.map is None else msgspec.to_builtins(one.map),
     }
 
 

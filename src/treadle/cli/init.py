@@ -18,6 +18,7 @@ TEMPLATE = """\
 # max_turns = 60                    # model calls that act may make, over all rounds
 # max_cost = "2.00"                 # US dollars, everything together
 # max_time = "30m"                  # active time
+# map_budget = 4000                 # tokens for a map of the workspace in the first prompt; 0: none
 # protect = ["tests/**"]            # paths that the agent may not write
 """
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from treadle.app.ending import Rest, rest_of
 from treadle.app.history import RoundRecord, TurnRecord
 from treadle.app.views import budgets
-from treadle.core.spoken import count, duration, money, one_line, plain
+from treadle.core.spoken import count, duration, map_words, money, one_line, plain
 
 from .output import STYLES
 
@@ -185,6 +185,8 @@ def print_round(one: RoundRecord) -> None:
 def _round_lines(console: Console, one: RoundRecord, *, whole: bool) -> None:
     mark, style = VERDICTS[one.verdict]
     _say(console, f"  {mark} round {one.round}: {one.verdict or 'no verdict yet'}, {count(one.turns, 'turn')}", style)
+    if one.map is not None:
+        _say(console, f"    map {map_words(one.map)}", "bright_black")
     if one.failure:
         _say(console, f"    act did not finish: {one_line(one.failure)}")
     if one.changed:

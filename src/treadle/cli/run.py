@@ -13,6 +13,7 @@ import anyio
 
 from treadle.app.definition import names_definition
 from treadle.core.errors import ConfigurationError
+from treadle.core.settings import MAP_FEWEST, MAP_MOST, MAP_TOKENS
 
 from .arguments import Namespace, Parser
 from .person import user_name
@@ -42,6 +43,7 @@ LIMITS = (
     "max_turns",
     "max_cost",
     "max_time",
+    "map_budget",
 )
 
 
@@ -76,6 +78,13 @@ def parser(name: str) -> Parser:
     made.option("--max-time", metavar="DURATION", type=seconds("--max-time"), help="active time: 90s, 10m, 2h")
     made.option(
         "--after", metavar="EXEC", default="", help="tell it how an earlier execution went: the end of that one's log"
+    )
+    made.option(
+        "--map-budget",
+        metavar="N",
+        type=whole("--map-budget", least=0),
+        help=f"tokens for a map of the workspace in the first prompt; 0: none (default: {MAP_TOKENS:,}, in a git"
+        f" repository of {MAP_FEWEST} to {MAP_MOST:,} files)",
     )
     made.store().notify().sinks()
     made.flag("--detach", help="run in the background, and print the execution's id")
@@ -140,7 +149,7 @@ def run_defined(given: Namespace) -> int:
     from .notify import notifier
     from .place import place, workflows
 
-    if unwanted := [f"--{name.replace('_', '-')}" for name in LIMITS if getattr(given, name)]:
+    if unwanted := [f"--{name.replace('_', '-')}" for name in LIMITS if getattr(given, name) not in (None, False)]:
         raise ConfigurationError(f"{unwanted[0]} is for a task in words; {given.task} says that itself.")
     where = place(given.store)
     what, value, name = imported(given.task), _input(given.input), given.task
@@ -213,6 +222,8 @@ def defined(given: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path)
         raise ConfigurationError("--mcp is for a model that acts; a command brings its own tools.")
     if agent_command and given.get("model"):
         raise ConfigurationError("Both --agent-command and --model are given: one of them acts. Leave one out.")
+    if agent_command and given.get("map_budget") is not None:
+        raise ConfigurationError("--map-budget is for a model; a command that acts looks at the workspace itself.")
     if not agent_command and not chosen("model"):
         raise ConfigurationError(
             "No model. Name one (--model provider:model, for example --model anthropic:NAME, or TREADLE_MODEL),"
@@ -234,6 +245,7 @@ def defined(given: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path)
         max_turns=_read(chosen("max_turns"), whole("max_turns")),
         max_cost_usd=_read(chosen("max_cost"), cost("max_cost")),
         max_time_s=_read(chosen("max_time"), seconds("max_time")),
+        map_budget=_read(chosen("map_budget"), whole("map_budget", least=0)),
     )
 
 

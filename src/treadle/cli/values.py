@@ -29,13 +29,13 @@ def cost(name: str) -> Callable[[Any], Decimal]:
     return named(read, "usd")
 
 
-def whole(name: str) -> Callable[[Any], int]:
-    """A whole number of at least 1."""
+def whole(name: str, least: int = 1) -> Callable[[Any], int]:
+    """A whole number of at least 1, or of another least one."""
 
     def read(value: Any) -> int:
         text = str(value).strip()
-        if isinstance(value, bool) or not re.fullmatch(r"\d{1,9}", text, re.ASCII) or int(text) < 1:
-            raise ConfigurationError(f"{name} {value!r} is no whole number of at least 1. Example: {name} 10")
+        if isinstance(value, bool) or not re.fullmatch(r"\d{1,9}", text, re.ASCII) or int(text) < least:
+            raise ConfigurationError(f"{name} {value!r} is no whole number of at least {least}. Example: {name} 10")
         return int(text)
 
     return named(read, "n")

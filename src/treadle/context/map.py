@@ -8,13 +8,15 @@ from contextlib import closing
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
+from treadle.core.spoken import count
+
 from .history import NO_HISTORY, decode, encode, past_of, start_history
 from .index import Index
 from .modality import PLANS, Modality, modality_of
 from .outline import outline
 from .rank import Ranked, Task, rank_files, task_of
 from .render import Candidate, Entry, render
-from .scan import MOST_BYTES, scan, start_git
+from .scan import MOST_BYTES, git_paths, scan, start_git
 from .tokens import Measure, estimate
 
 if TYPE_CHECKING:
@@ -46,8 +48,11 @@ def build_map(
     cache_dir: Path | None = None,
     *,
     measure: Measure = estimate,
+    loaders: tuple[str, ...] = (),
 ) -> ContextMap:
     """Maps the files below `root` for a task. Without `cache_dir` nothing is kept for the next time.
+
+    `loaders` are the tools with which the reader may load what was left out: the last line names them.
 
     NotADirectoryError where `root` is no folder. A folder without git, without files or in part unreadable is no error.
     """
@@ -60,7 +65,7 @@ def build_map(
         candidates = _ranked(root, wanted, plan, budget_tokens, _cache_file(root, cache_dir))
     except sqlite3.DatabaseError:  # another process holds the cache, the disk is full, or the file has been damaged
         candidates = _ranked(root, wanted, plan, budget_tokens, None)
-    rendered = render(candidates, modality, plan, budget_tokens, measure)
+    rendered = render(candidates, modality, plan, budget_tokens, measure, loaders)
     return ContextMap(
         rendered.text,
         measure(rendered.text),
@@ -69,6 +74,16 @@ def build_map(
         rendered.files_left,
         rendered.definitions_left,
     )
+
+
+def why_not(root: Path, fewest: int, most: int) -> str:
+    """Why a workspace is not worth a map that nobody asked for; empty where it is."""
+    paths = git_paths(root)
+    if paths is None:
+        return "no git repository"
+    if len(paths) < fewest:
+        return f"only {count(len(paths), 'file')}: list_dir shows as much"
+    return f"{len(paths):,} files: name a budget to map so many" if len(paths) > most else ""
 
 
 def _ranked(root: Path, task: Task, plan: LoadingPlan, budget_tokens: int, cache: Path | None) -> list[Candidate]:

@@ -104,23 +104,26 @@ def render(
     plan: LoadingPlan,
     budget_tokens: int,
     measure: Measure = estimate,
+    loaders: tuple[str, ...] = (),
 ) -> Rendered:
     """The map within the budget, as `measure` counts it. Where nothing fits, the text is empty."""
     room = max(budget_tokens, 0) * CHARACTERS
     while True:
-        rendered = _render(candidates, modality, plan, room)
+        rendered = _render(candidates, modality, plan, room, loaders)
         over = measure(rendered.text) - budget_tokens
         if over <= 0 or not rendered.text:
             return rendered
         room = min(room - CHARACTERS * over, int(room * 0.95)) if room > CHARACTERS * over else room // 2
 
 
-def _render(candidates: Sequence[Candidate], modality: Modality, plan: LoadingPlan, room: int) -> Rendered:
+def _render(
+    candidates: Sequence[Candidate], modality: Modality, plan: LoadingPlan, room: int, loaders: tuple[str, ...] = ()
+) -> Rendered:
     total = len(candidates)
     head = f"{modality} map of {total} files"
     definitions = sum(len(candidate.outlined) for candidate in candidates)
     size = sum(candidate.ranked.file.size for candidate in candidates)
-    spent = weight(head) + 1 + weight(_foot(total, total, definitions, size)) + 1 + SLACK
+    spent = weight(head) + 1 + weight(_foot(total, total, definitions, size, loaders)) + 1 + SLACK
     if spent > room:
         short = f"{total} files; no room"
         return Rendered(short if weight(short) + 1 <= room else "", (), total, definitions)
@@ -138,7 +141,7 @@ def _render(candidates: Sequence[Candidate], modality: Modality, plan: LoadingPl
     size -= sum(one.candidate.ranked.file.size for one in listed)
     shown = sum(len(one.lines) if one.full else len(one.shown) for one in listed)
     lines = sum(len(one.lines) for one in chosen)
-    foot = _foot(left, total, lines - shown, size)
+    foot = _foot(left, total, lines - shown, size, loaders)
     text = "\n".join([head, *(one.block() for one in ordered), foot])
     return Rendered(text, tuple(map(_entry, ordered)), left, lines - shown)
 
@@ -228,11 +231,11 @@ def _entry(one: _Chosen) -> Entry:
     return Entry(one.candidate.ranked.file.path, level, tuple(lines))
 
 
-def _foot(files: int, total: int, definitions: int, size: int) -> str:
+def _foot(files: int, total: int, definitions: int, size: int, loaders: tuple[str, ...]) -> str:
     if not files and not definitions:
         return "Nothing left out."
     amount = f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
     return (
         f"Left out: {files} of {total} files ({amount}), {definitions} definitions."
-        " To load: list_dir, search, read_file, or a larger budget."
+        f" To load: {', '.join(loaders) or 'open a file, or a larger --budget'}."
     )

@@ -182,7 +182,7 @@ def run_git(root: Path, *arguments: str) -> bytes | None:
 
 def scan(root: Path) -> Scan:
     """Lists the files below a folder. Links are not followed, and what is no file (pipes, sockets) is left out."""
-    listed = _git_paths(root)
+    listed = git_paths(root)
     unreadable: list[OSError] = []
     paths = _walk(root, unreadable) if listed is None else iter(listed)
     base = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
@@ -194,7 +194,8 @@ def scan(root: Path) -> Scan:
     return Scan(files, listed is not None, len(unreadable))
 
 
-def _git_paths(root: Path) -> list[str] | None:
+def git_paths(root: Path) -> list[str] | None:
+    """The paths that git tracks, or would if they were added; None where the folder is in no repository."""
     out = run_git(root, "ls-files", "-co", "--exclude-standard", "--deduplicate", "-z")
     if out is None:
         return None

@@ -41,12 +41,26 @@ class ToolResult(Value, frozen=True, kw_only=True):
     blob: str = ""  # content address of the whole output, where it was clipped
 
 
+class MapGiven(Value, frozen=True, kw_only=True):
+    """The map of the workspace that stands in a prompt, or why there is none (AG-05)."""
+
+    budget: int  # tokens that it might take
+    tokens: int = 0
+    modality: str = ""
+    files: int = 0
+    files_left: int = 0
+    definitions_left: int = 0
+    us: int = 0  # active time that it took
+    none: str = ""  # why there is none
+
+
 class Prompted(Value, frozen=True, kw_only=True):
     """A message to the model that is no tool result."""
 
     parent: int | None
     text: str
     origin: Literal["task", "feedback", "wrap-up", "directive", "person"] = "task"
+    map: MapGiven | None = None
 
 
 class ModelResponded(Value, frozen=True, kw_only=True):

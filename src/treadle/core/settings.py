@@ -28,6 +28,12 @@ class Limits(Value, frozen=True, kw_only=True):
     max_tokens: int | None = None
 
 
+MAP_TOKENS = 4_000  # budget of the map of the workspace where nobody names one
+MAP_FEWEST, MAP_MOST = 20, 50_000  # files of a workspace that gets a map unasked
+MAP_SECONDS = 30.0  # longest that act waits for its map
+MAP_WINDOW_SHARE = 8  # an unasked map takes at most this part of the model's window
+
+
 class AgentSettings(Value, frozen=True, kw_only=True):
     """How one agent is driven."""
 
@@ -37,6 +43,8 @@ class AgentSettings(Value, frozen=True, kw_only=True):
     history: Literal["continue", "fresh"] = "continue"  # a later act goes on from the preserved leaf, or starts anew
     no_call_turns: int = 3  # turns without a tool call until the directive, and again until the stop (AG-11)
     recovery_attempts: int = 8  # batches in a row of which every call failed, until the loop stops
+    map_tokens: int = 0  # budget of the map in the first prompt of a conversation; 0: none (AG-05)
+    map_asked: bool = False  # somebody named that budget, so the map is made of any workspace
     provider_attempts: int = 6  # requests for one turn that fail for a passing reason, until the loop stops
 
 

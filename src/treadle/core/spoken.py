@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Decimal
 
+from .messages import MapGiven
+
 CENT, FINE = Decimal("0.01"), Decimal("0.0001")
 _UNITS = (
     (86_400, 86_400, 3600, "d", "h"),
@@ -59,3 +61,11 @@ def last_line(text: str, limit: int = 200) -> str:
     lines = [line for line in plain(text[-4 * limit :]).splitlines() if line.strip()]
     line = " ".join(lines[-1].split()) if lines else ""
     return line if len(line) <= limit else "…" + line[1 - limit :]
+
+
+def map_words(given: MapGiven) -> str:
+    """What the model was shown of the workspace, or why nothing."""
+    if given.none:
+        return f"none, {one_line(given.none, 160)}"
+    left = f"{count(given.files, 'file')}, {given.files_left:,} left out"
+    return f"{given.tokens:,} of {given.budget:,} tokens, {given.modality}: {left}, in {duration(given.us)}"

@@ -13,6 +13,7 @@ from treadle.tools.process import kill_recorded
 
 from .changes import changed_since
 from .host import Host
+from .map import MapEffect
 from .model import ModelEffect
 from .parts import AgentParts, LoopParts
 from .rounds import RoundEffect
@@ -35,6 +36,11 @@ class LoopEffects:
             for phase, agent in agents.items()
             if isinstance(agent, AgentParts)
         }
+        self.map = (
+            MapEffect(parts.act, parts.scope, parts.redact, parts.map_cache, clock)
+            if isinstance(parts.act, AgentParts)
+            else None
+        )
         self.rounds = RoundEffect(
             parts.act if isinstance(parts.act, Actor) else None,
             parts.evaluate if isinstance(parts.evaluate, Check) else None,
@@ -47,6 +53,8 @@ class LoopEffects:
         """The one outcome of an action. LedgerError passes; what tool machinery raises passes, too."""
         phase = host.state.phase
         match action:
+            case act.Perceive() if self.map is not None:
+                return await self.map.perceive(action)
             case act.IntendModel():
                 return await self.models[phase].intend(action, host)
             case act.CallModel():

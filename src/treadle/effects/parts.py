@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from treadle.core.messages import Message
@@ -35,4 +36,5 @@ class LoopParts:
     evaluate: AgentParts | Check | None  # None: a person evaluates
     scope: Scope | None
     redact: Callable[[str], str]
+    map_cache: Path | None = None  # the folder in which maps keep what they have read
     output_limit: int = 12_000  # characters of a tool's output that go into the prompt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from treadle.core.endings import Code, Status
 from treadle.core.events import Event, Phase, Probe, SuspensionKind
-from treadle.core.messages import ToolCall
+from treadle.core.messages import Prompted, ToolCall
 from treadle.core.values import Value
 
 
@@ -18,6 +18,14 @@ class TakeBaseline(Value, frozen=True, kw_only=True):
     """Keep the workspace as it is at the start of this round. Ends in BaselineTaken."""
 
     round: int
+
+
+class Perceive(Value, frozen=True, kw_only=True):
+    """Put a map of the workspace below this text, the first of a conversation (AG-05). Ends in Prompted."""
+
+    prompt: Prompted
+    tokens: int  # budget of the map
+    asked: bool  # a map is made of any workspace; or else only where it is worth its tokens
 
 
 class IntendModel(Value, frozen=True, kw_only=True):
@@ -93,6 +101,7 @@ class Finish(Value, frozen=True, kw_only=True):
 Action = (
     Record
     | TakeBaseline
+    | Perceive
     | IntendModel
     | CallModel
     | IntendTool

@@ -18,6 +18,7 @@ from treadle.core.values import replace
 from . import texts
 from .actions import Action, CallModel, FinishAct, IntendModel, IntendTool, ProbeTool, Record, RunTools, Wait
 from .budget import turns_left
+from .perception import perceive
 from .states import AGENT_TRANSITIONS, AgentState, AgentStateName, LoopState
 
 
@@ -51,7 +52,8 @@ def agent_action(state: LoopState) -> Action:
             return _tool_action(state)
         case "prompt":
             text = f"{state.note}\n\n{agent.prompt}" if state.note else agent.prompt
-            return Record(event=Prompted(parent=agent.leaf, text=text, origin=agent.origin))
+            prompt = Prompted(parent=agent.leaf, text=text, origin=agent.origin)
+            return perceive(state, prompt) or Record(event=prompt)
         case "back-off":
             return _after_failure(state)
         case _:

@@ -174,6 +174,7 @@ def _on_baseline(state: LoopState, e: ev.BaselineTaken) -> LoopState:
 
 
 def _on_prompted(state: LoopState, e: Prompted) -> LoopState:
+    state = _spend(state, us=e.map.us if e.map else 0)
     return replace(state, note="", agent=agents.prompted(state.agent, e, _next_seq(state)))
 
 

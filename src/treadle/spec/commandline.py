@@ -42,6 +42,7 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
     max_tokens: int | None = None
     warn_at: tuple[int, ...] = (80, 90)
     on_invalid: Literal["stop_batch", "run_valid"] = "stop_batch"
+    map_budget: int | None = None
 
     def to_loop(self) -> Loop:
         """The definition."""
@@ -75,6 +76,7 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
                 if text
             ),
             mcp=self._servers(),
+            map_budget=self.map_budget,
         )
 
     def _servers(self) -> tuple[MCPServer, ...]:

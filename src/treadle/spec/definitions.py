@@ -53,6 +53,9 @@ class Agent:
     examples: tuple[Message, ...] = ()
     static_prompt: str | None = None  # instead of Treadle's own
     tool_choice: Literal["auto", "required"] = "auto"
+    map_budget: int | None = (
+        None  # tokens of the map of the workspace in the first prompt; 0: none; None: where it pays
+    )
 
     def __post_init__(self) -> None:
         if isinstance(self.model, str) and not self.model.strip():
@@ -64,6 +67,7 @@ class Agent:
         _at_least("max_turns", self.max_turns, 1)
         if any(type(one) is not int or not 0 < one < 100 for one in self.warn_at):
             raise DefinitionError(f"warn_at lists whole per cents between 0 and 100, not {self.warn_at!r}.")
+        _at_least("map_budget", self.map_budget, 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple, TextIO
 import msgspec
 
 from treadle.core import events as ev
-from treadle.core.spoken import count, one_line
+from treadle.core.messages import MapGiven, Prompted
+from treadle.core.spoken import count, map_words, one_line
 from treadle.kernel.states import LoopState
 from treadle.ports.observer import Observer, Progress
 
@@ -82,6 +83,8 @@ def _of_round(event: ev.Event, state: LoopState) -> Line | None:
             return Line(f"{event.step_exec_id}: {one_line(event.task, 100)}")
         case ev.BaselineTaken():
             return Line(f"round {state.round} of {state.settings.max_rounds}")
+        case Prompted(map=MapGiven() as given) if not given.none:
+            return Line(f"  map: {map_words(given)}", "quiet")
         case ev.ActFinished():
             return Line(f"  act finished{said(event.output_json)}; {changes(event.changed)}", "quiet")
         case ev.ActFailed():

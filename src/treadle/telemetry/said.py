@@ -9,7 +9,7 @@ import msgspec
 from treadle.core import events as ev
 from treadle.core.messages import ModelResponded, Prompted, ToolsFinished
 from treadle.core.settings import LoopSettings
-from treadle.core.spoken import count, duration, money, one_line
+from treadle.core.spoken import count, duration, map_words, money, one_line
 from treadle.core.usage import Usage
 
 _SKIPPED = ("settings", "fingerprint", "definition", "input_json", "us", "at_us", "parent")
@@ -23,7 +23,8 @@ def describe(event: Any) -> str:
 def _message(event: Any) -> str:
     match event:
         case Prompted():
-            return f"{event.origin}: {one_line(event.text, 120)}"
+            shown = f" (map: {map_words(event.map)})" if event.map else ""
+            return f"{event.origin}: {one_line(event.text, 120)}{shown}"
         case ModelResponded():
             calls = ", ".join(call.name for call in event.calls)
             usage = event.usage
