@@ -19,7 +19,7 @@ from .views import View, progress_view
 
 __all__ = ["Bus", "Sinks", "Snapshot", "Subscription", "Throughput", "Window", "open_sinks"]
 
-SINKS = ("stderr", "json:FILE", "none")
+SINKS = ("stderr", "json:FILE", "otel", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +43,19 @@ def open_sinks(names: Sequence[str], settings: Settings, stderr: TextIO, *, quie
         raise ConfigurationError("--sink none is given beside another one: leave one of them out.")
     redact = Redactor(secrets_of(settings.environ)).redact
     with ExitStack() as opened:
-        others = [_opened(opened, name, redact) for name in names if name not in ("stderr", "none")]
+        others = [_opened(opened, name, settings, redact) for name in names if name not in ("stderr", "none")]
         opened.pop_all()
     return Sinks(progress_view(stderr, quiet=quiet or "stderr" not in names), tuple(others))
 
 
-def _opened(stack: ExitStack, name: str, redact: Callable[[str], str]) -> Observer:
+def _opened(stack: ExitStack, name: str, settings: Settings, redact: Callable[[str], str]) -> Observer:
     kind, _, rest = name.partition(":")
     if kind == "json" and rest:
         made = _json_lines(Path(rest).expanduser(), redact)
+    elif name == "otel":
+        from treadle.telemetry.otel import traces
+
+        made = traces(settings.environ, redact)
     else:
         raise ConfigurationError(f"There is no sink {name!r}. There are {', '.join(SINKS)}.")
     stack.callback(made.close)

@@ -26,5 +26,8 @@ class Observer(ABC):
     def notify(self, progress: Progress) -> None:
         """Called on the event loop's thread, in order."""
 
+    def flush(self) -> None:
+        """That was all for now: what is held back can be written."""
+
     def close(self) -> None:
         """No more will come."""

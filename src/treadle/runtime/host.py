@@ -17,7 +17,6 @@ class JournalHost(Host):
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._receipts: set[str] | None = None
-        self._watched = any(observer.wants_text for observer in journal.observers)
 
     @property
     def state(self) -> LoopState:  # type: ignore[override]
@@ -30,7 +29,8 @@ class JournalHost(Host):
 
     @property
     def watched(self) -> bool:
-        return self._watched
+        # Asked at each request: somebody may have begun to look.
+        return any(observer.wants_text for observer in self._journal.observers)
 
     def emit(self, event: Event) -> None:
         self._journal.emit(event)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Generic, TypeVar, cast
 
@@ -143,10 +144,23 @@ class Subscription(Generic[T]):
 class Pump(Generic[T]):
     """Hands what a subscription gets to a sink, on a thread of its own: a slow sink loses some, a broken one is counted in `errors`."""
 
-    def __init__(self, ring: Ring[T], sink: Callable[[T], None], *, lag: int = SIZE) -> None:
+    def __init__(
+        self,
+        ring: Ring[T],
+        sink: Callable[[T], None],
+        *,
+        lag: int = SIZE,
+        gather_s: float = 0.0,
+        idle: Callable[[], None] | None = None,
+    ) -> None:
+        """`gather_s`: how long it lets events gather once it is woken, since each waking interrupts whoever publishes.
+
+        `idle` is called whenever the sink has been given all that there was.
+        """
         self.errors = 0
         self._subscription = ring.subscribe(lag=lag)
-        self._sink = sink
+        self._sink, self._idle = sink, idle
+        self._ring, self._gather_s = ring, gather_s
         self._thread = threading.Thread(target=self._run, name="treadle-sink", daemon=True)
         self._thread.start()
 
@@ -157,12 +171,19 @@ class Pump(Generic[T]):
 
     def _run(self) -> None:
         while self._subscription.wait():
+            if self._gather_s and not self._ring.closed:
+                time.sleep(self._gather_s)
             # One at a time: what the sink has not got yet may still be overwritten, and is counted then.
-            for item in self._subscription.take(1):
-                try:
-                    self._sink(item)
-                except Exception:  # noqa: BLE001 - a sink's fault never changes an outcome (TC-06)
-                    self.errors += 1
+            while items := self._subscription.take(1):
+                self._try(lambda item=items[0]: self._sink(item))
+            if self._idle is not None:
+                self._try(self._idle)
+
+    def _try(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except Exception:  # noqa: BLE001 - a sink's fault never changes an outcome (TC-06)
+            self.errors += 1
 
     def join(self, timeout_s: float = CLOSE_S) -> None:
         """After the ring was closed: gives the sink that long for what waits."""

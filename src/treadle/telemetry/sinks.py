@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, TextIO
 
@@ -11,6 +12,11 @@ from treadle.ports.observer import Observer, Progress
 
 from .bus import CLOSE_S, SIZE, Pump, Ring
 
+# Only ids, or texts that were redacted where they entered.
+_CLEAN = frozenset(
+    ("model.intended", "callback.started", "process.started", "tool.finished", "tools.finished", "wait.ended")
+)
+GATHER_S = 0.05  # a sink that is woken for each event would interrupt the loop for each
 _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=repr).encode
 
 
@@ -39,21 +45,31 @@ class JsonLines(Observer):
         }
         try:
             self._stream.write(self._text(line) + "\n")
+            if not self._owned:
+                self._stream.flush()
+        except OSError:
+            self._stream = None
+
+    def flush(self) -> None:
+        if self._stream is None:
+            return
+        try:
             self._stream.flush()
         except OSError:
             self._stream = None
 
     def _text(self, line: dict[str, Any]) -> str:
         text = _encode(line).decode()
-        if self._redact is None or self._redact(text) == text:
+        if self._redact is None or line["kind"] in _CLEAN or self._redact(text) == text:
             return text
         # Text by text, so that it stays JSON.
         return _encode(redacted(msgspec.json.decode(text), self._redact)).decode()
 
     def close(self) -> None:
-        if self._owned and self._stream is not None:
-            self._stream.close()
-            self._stream = None
+        stream, self._stream = self._stream, None
+        if self._owned and stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
 
 
 def redacted(value: Any, redact: Callable[[str], str]) -> Any:
@@ -80,14 +96,15 @@ class Recording(Observer):
 class Aside(Observer):
     """Another observer on a thread of its own: the loop never waits for it, and it loses some where it is too slow.
 
-    It is told what it has lost, by an ephemeral `dropped` with a count. Whatever it raises is counted in `errors`.
+    It gets what has gathered for 50 ms. What it has lost it is told by an ephemeral `dropped` with a count; what it raises is
+    counted in `errors`.
     """
 
     def __init__(self, observer: Observer, *, size: int = SIZE) -> None:
         self._observer, self.wants_text = observer, observer.wants_text
         self._ring: Ring[Progress] = Ring(size)
         self._told = 0
-        self._pump = Pump(self._ring, self._take, lag=size)
+        self._pump = Pump(self._ring, self._take, lag=size, gather_s=GATHER_S, idle=observer.flush)
 
     @property
     def dropped(self) -> int:
