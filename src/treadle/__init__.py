@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from treadle.ports.callback import RoundContext, Verdict, accept, reject
     from treadle.ports.task import LoopTaskContext, QuotaReached, TaskContext
     from treadle.ports.toolset import Toolset
-    from treadle.spec.definitions import Agent, Command, Judge, Loop, Person
+    from treadle.spec.definitions import Agent, Command, Judge, Loop, Person, Rung
     from treadle.spec.workflows import (
         ApprovalTask,
         Asks,
@@ -54,6 +54,7 @@ _HOMES = {
     "Result": "treadle.app.api",
     "Retry": "treadle.spec.workflows",
     "RoundContext": "treadle.ports.callback",
+    "Rung": "treadle.spec.definitions",
     "RunTask": "treadle.spec.workflows",
     "Task": "treadle.spec.workflows",
     "TaskContext": "treadle.ports.task",
@@ -95,6 +96,7 @@ __all__ = [
     "Retry",
     "RoundContext",
     "RunTask",
+    "Rung",
     "Task",
     "TaskContext",
     "Toolset",

@@ -10,9 +10,10 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from treadle.core.errors import ConfigurationError
+from treadle.core.settings import Guards, with_guards
 
 KNOWN = (
     "store",
@@ -29,10 +30,22 @@ KNOWN = (
     "notify",
     "sinks",
     "mcp_config",
+    "guard",
+    "escalate_to",
 )
 WORKSPACE_FILE = Path(".treadle") / "config.toml"
 # A workspace may come from anybody: its file can send no key elsewhere, run nothing on its own and move no store.
-WORKSPACE_KNOWN = ("model", "check", "max_rounds", "max_cost", "max_time", "max_turns", "map_budget", "protect")
+WORKSPACE_KNOWN = (
+    "model",
+    "check",
+    "max_rounds",
+    "max_cost",
+    "max_time",
+    "max_turns",
+    "map_budget",
+    "protect",
+    "guard",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +56,11 @@ class Settings:
     state_dir: Path
     defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
     crash_at: str = ""  # tests only: the crash point at which this process kills itself
+
+    @property
+    def guards(self) -> Mapping[str, int]:
+        """Thresholds of guards by name, for every loop that says nothing else. ConfigurationError."""
+        return guard_thresholds(self.defaults.get("guard") or {})
 
     @property
     def store_url(self) -> str:
@@ -74,6 +92,25 @@ def map_cache(environ: Mapping[str, str] | None = None) -> Path:
 
     environ = os.environ if environ is None else environ
     return (Path(environ["TREADLE_CACHE"]) if environ.get("TREADLE_CACHE") else user_cache_path("treadle")) / "maps"
+
+
+def guard_thresholds(given: Any) -> dict[str, int]:
+    """From a table of names to numbers, or texts NAME=N (one, several, or split by commas). ConfigurationError."""
+    if isinstance(given, Mapping):
+        pairs = list(cast("Mapping[Any, Any]", given).items())
+    else:
+        texts: list[Any] = [given] if isinstance(given, str) else list(given)
+        pairs = [_threshold(part) for text in texts for part in str(text).split(",")]
+    chosen = {str(name).strip(): value for name, value in pairs}
+    with_guards(Guards(), chosen)
+    return chosen
+
+
+def _threshold(text: str) -> tuple[str, int]:
+    name, equals, number = text.strip().partition("=")
+    if not equals or not number.strip().isdecimal() or len(number) > 9:
+        raise ConfigurationError(f"{text!r} is no guard with its threshold. Example: --guard repeat=6 (0: off)")
+    return name.strip(), int(number)
 
 
 def _read(file: Path, known: tuple[str, ...]) -> dict[str, Any]:

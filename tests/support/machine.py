@@ -98,8 +98,9 @@ class Machine:
         match action:
             case act.Record():
                 return action.event
-            case act.TakeBaseline():
-                return ev.BaselineTaken(tree="t1")
+            case act.TakeBaseline() | act.MeasureWorkspace():
+                taken = isinstance(action, act.TakeBaseline)
+                return ev.BaselineTaken(tree="t1") if taken else ev.WorkspaceMeasured(tree="t1")
             case act.IntendModel():
                 return ev.ModelIntended(call=action.call, reserve=RESERVE, request="d", model="test:m")
             case act.CallModel():

@@ -57,7 +57,11 @@ EVENTS: tuple[Value, ...] = (
     ev.ToolProbed(call="c", found="done"),
     ToolsFinished(
         parent=2,
-        results=(ToolResult(id="i", content="c", status="ok", changed=("p",), blob="b"),),
+        results=(
+            ToolResult(
+                id="i", content="c", status="ok", changed=("p",), blob="b", error="timeout", transient=True, mark="m"
+            ),
+        ),
         us=4,
     ),
     ev.ProcessStarted(call="c", pgid=7, birth="b"),
@@ -78,10 +82,14 @@ EVENTS: tuple[Value, ...] = (
         max_cost_usd=Decimal("1.5"),
         max_duration_us=3,
         max_tokens=4,
+        guards={"repeat": 6},
         priced=True,
     ),
     ev.Reopened(actor="a", reason="r"),
     ev.Adopted(actor="a", settings=settings(), fingerprint={}, definition="d"),
     ev.WorkspaceChanged(paths=("p",)),
+    ev.WorkspaceMeasured(tree="t", note="n"),
+    ev.GuardTripped(guard="repeat", response="directive", count=4, evidence="e"),
+    ev.Escalated(rung=1, model="p:m", reason="r"),
     ev.Stopped(status="stopped", code="limit", kind="k", evidence="e", advice="a"),
 )

@@ -220,7 +220,7 @@ def test_guard_counters_survive_a_takeover(tmp_path: Path) -> None:
         model = Hanging(PLAN, *[quiet] * 4)
         session = await runtime.start(a_loop(model), "the task")
         await run_until(session, model.asked)
-        assert session.state.agent.quiet == 4
+        assert session.state.agent.guards.no_call == 4
         await session.close()
         again = await runtime.resume(session.execution_id, a_loop(scripted(PLAN, *[quiet] * 9)), Reopening())
         found = await again.run()

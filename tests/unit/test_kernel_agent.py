@@ -96,28 +96,6 @@ def test_the_first_wrap_up_leaves_at_least_two_turns_whichever_cap_is_nearer(cap
     assert sum(isinstance(e, ModelResponded) for e in machine.events[first:]) >= 2
 
 
-@pytest.mark.req("AG-11")
-def test_turns_without_a_call_end_in_a_directive_and_then_in_a_labelled_stop() -> None:
-    machine = Machine(turns=[PLAN, *(["hm"] * 9)]).start()
-    state = machine.rest()
-    assert (state.status, state.code, state.outcome) == ("failed", "thrash", "thrash")
-    assert "6 turns" in state.evidence
-    prompts = [e.text for e in machine.seen(Prompted) if e.origin == "directive"]
-    assert "Words change nothing" in prompts[3]
-    assert "Words change nothing" not in prompts[2]
-    assert len(machine.seen(ModelResponded)) == 1 + 6
-
-
-@pytest.mark.req("AG-11")
-def test_a_tool_call_clears_the_guard_and_a_reopened_loop_starts_it_anew() -> None:
-    machine = Machine(turns=[PLAN, "hm", "hm", [call("a")], "hm", "hm", *(["hm"] * 4), *(["hm"] * 6)]).start()
-    assert machine.rest().code == "thrash"
-    assert machine.state.total.turns == 1 + 2 + 1 + 6
-    machine.emit(ev.Reopened(actor="ada"))
-    assert machine.rest().code == "thrash"
-    assert machine.state.total.turns == 10 + 6
-
-
 @pytest.mark.req("AG-15")
 def test_one_invalid_call_stops_its_whole_batch_and_leads_to_error_recovery() -> None:
     batch = [call("w", "mutating", "1"), call("x", "invalid", "2"), call("r", "read", "3")]
@@ -236,15 +214,6 @@ def test_finish_is_not_heard_when_an_earlier_call_of_its_batch_failed() -> None:
     statuses = [r.status for e in machine.seen(ToolsFinished) for r in e.results]
     assert statuses == ["error", "not-run"]
     assert machine.rest().code == "accepted"
-
-
-@pytest.mark.req("AG-17")
-def test_batches_that_only_fail_end_in_recovery_exhausted() -> None:
-    own = AgentSettings(recovery_attempts=3)
-    machine = Machine(turns=[PLAN, *([[call("r", "invalid")]] * 5)]).start(act_agent=own)
-    state = machine.rest()
-    assert (state.code, state.outcome) == ("recovery-exhausted", "recovery-exhausted")
-    assert state.total.turns == 4
 
 
 def test_an_evaluator_that_gives_no_verdict_is_a_failed_verification() -> None:

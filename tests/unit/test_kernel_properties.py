@@ -14,7 +14,7 @@ from support.machine import settings as loop_settings
 from treadle.core import events as ev
 from treadle.core.codec import decode, encode
 from treadle.core.messages import ModelResponded, Prompted, ToolsFinished
-from treadle.core.settings import AgentSettings, Limits, LoopSettings, Policy
+from treadle.core.settings import AgentSettings, Guards, Limits, LoopSettings, Policy
 from treadle.core.usage import NO_USAGE
 from treadle.kernel import actions as act
 from treadle.kernel.continuation import frame_of, identity_of
@@ -34,7 +34,8 @@ def loops(draw: st.DrawFn) -> LoopSettings:
         max_turns_per_act=draw(st.integers(1, 8)),
         on_invalid=draw(st.sampled_from(["stop_batch", "run_valid"])),
         history=draw(st.sampled_from(["continue", "fresh"])),
-        recovery_attempts=draw(st.integers(1, 4)),
+        ladder=draw(st.sampled_from([(), ("test:m", "test:n", "test:o")])),
+        escalate_after=draw(st.integers(0, 2)),
         provider_attempts=draw(st.integers(1, 3)),
     )
     return loop_settings(
@@ -52,6 +53,10 @@ def loops(draw: st.DrawFn) -> LoopSettings:
             )
         ),
         baseline=draw(st.booleans()),
+        must_change=draw(st.booleans()),
+        guards=draw(
+            st.builds(Guards, recovery=st.integers(1, 4), repeat=st.integers(0, 3), read_only=st.integers(1, 4))
+        ),
     )
 
 

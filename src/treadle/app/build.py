@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,20 @@ import msgspec
 from treadle.context.prompt import static_prompt
 from treadle.core.errors import ConfigurationError, DefinitionError
 from treadle.core.redaction import Redactor, secrets_of
-from treadle.core.settings import MAP_TOKENS, AgentSettings, Limits, LoopSettings, Policy
+from treadle.core.settings import MAP_TOKENS, AgentSettings, Guards, Limits, LoopSettings, Policy, with_guards
 from treadle.effects.actors import CommandActor, FunctionActor
 from treadle.effects.checks import CommandCheck, FunctionCheck, verify_command
 from treadle.effects.model import unpriced
 from treadle.effects.parts import AgentParts, LoopParts
 from treadle.effects.scope import GitScope
+from treadle.kernel.mutation import needs_change
 from treadle.ports.callback import Actor, Check
 from treadle.ports.clock import Clock
 from treadle.ports.model import Model
 from treadle.ports.scope import Scope
 from treadle.ports.toolset import Toolset
 from treadle.settings import Settings, map_cache
-from treadle.spec.definitions import Agent, Command, Judge, Loop, Person
+from treadle.spec.definitions import Agent, Command, Judge, Loop, Person, Rung
 
 from .inputs import input_schema
 from .stores import store_files
@@ -66,7 +67,7 @@ def build(loop: Loop, settings: Settings, clock: Clock, *, store: str = "") -> B
     return Built(
         loop=loop,
         parts=parts,
-        settings=_settings(loop, evaluate, priced=not without_price, baseline=scope is not None),
+        settings=_settings(loop, act, evaluate, settings, priced=not without_price, baseline=scope is not None),
         fingerprint=_fingerprint(loop, act, evaluate),
         workspace=str(workspace or ""),
         redact=redact,
@@ -78,6 +79,8 @@ def _workspace(loop: Loop) -> Path | None:
     if loop.workspace is None:
         if loop.protect:
             raise DefinitionError("protect needs a workspace.")
+        if loop.must_change:
+            raise DefinitionError("must_change needs a workspace: what changes is told by it.")
         return None
     path = Path(loop.workspace).expanduser()
     if not path.is_dir():
@@ -147,12 +150,32 @@ def _agent(
         static = static_prompt(role, agent.instructions, protected)
     return AgentParts(
         model=_model(agent, settings, clock),
+        ladder=tuple(_model(_on_rung(agent, one), settings, clock) for one in agent.escalate_to),
         toolset=toolset,
         static=static,
         examples=agent.examples,
         tool_choice=agent.tool_choice,
         settings=dict(agent.settings),
     )
+
+
+def _on_rung(agent: Agent, rung: str | Model | Rung) -> Agent:
+    """The agent with the model of a later rung. An address and a key are for one provider only."""
+    one = rung if isinstance(rung, Rung) else Rung(model=rung)
+    same = _provider(one.model) == _provider(agent.model)
+    return replace(
+        agent,
+        model=one.model,
+        base_url=one.base_url or (agent.base_url if same else None),
+        api_key=one.api_key or (agent.api_key if same and not one.base_url else None),
+        price=one.price or agent.price,
+        max_output_tokens=one.max_output_tokens or agent.max_output_tokens,
+        escalate_to=(),
+    )
+
+
+def _provider(model: str | Model) -> str:
+    return (model if isinstance(model, str) else model.name).partition(":")[0]
 
 
 def _model(agent: Agent, settings: Settings, clock: Clock) -> Model:
@@ -224,7 +247,15 @@ def _mcp_tools(agent: Agent, workspace: Path | None, settings: Settings) -> list
 # ---- settings and fingerprint
 
 
-def _settings(loop: Loop, evaluate: AgentParts | Check | None, *, priced: bool, baseline: bool) -> LoopSettings:
+def _settings(
+    loop: Loop,
+    actor: AgentParts | Actor,
+    evaluate: AgentParts | Check | None,
+    settings: Settings,
+    *,
+    priced: bool,
+    baseline: bool,
+) -> LoopSettings:
     act = loop.act if isinstance(loop.act, Agent) else None
     judge = loop.evaluate if isinstance(loop.evaluate, Agent) else None
     kind = "person" if evaluate is None else "agent" if isinstance(evaluate, AgentParts) else "callback"
@@ -234,8 +265,8 @@ def _settings(loop: Loop, evaluate: AgentParts | Check | None, *, priced: bool, 
         max_rounds=loop.max_rounds,
         act="agent" if act else "callback",
         evaluate=kind,
-        act_agent=_agent_settings(act),
-        evaluate_agent=_agent_settings(judge),
+        act_agent=_agent_settings(act, actor),
+        evaluate_agent=_agent_settings(judge, evaluate),
         act_policy=_policy(act),
         evaluate_policy=_policy(judge),
         limits=Limits(
@@ -244,14 +275,22 @@ def _settings(loop: Loop, evaluate: AgentParts | Check | None, *, priced: bool, 
             max_duration_us=_us(loop.max_time_s),
             max_tokens=loop.max_tokens,
         ),
+        guards=with_guards(Guards(), {**settings.guards, **loop.guards}),
         priced=priced,
         baseline=baseline,
     )
 
 
-def _agent_settings(agent: Agent | None) -> AgentSettings:
+def with_task(settings: LoopSettings, must_change: bool | None, task: str) -> LoopSettings:
+    """Whether this task must change something, decided here and nowhere else (AG-09)."""
+    must = settings.baseline and needs_change(task) if must_change is None else must_change
+    return msgspec.structs.replace(settings, must_change=must, edit_required=must_change is True)
+
+
+def _agent_settings(agent: Agent | None, parts: object) -> AgentSettings:
     if agent is None:
         return AgentSettings()
+    models = parts.models() if isinstance(parts, AgentParts) else ()
     return AgentSettings(
         max_turns_per_act=agent.max_turns_per_act,
         bands=tuple(sorted(agent.warn_at)),
@@ -259,6 +298,8 @@ def _agent_settings(agent: Agent | None) -> AgentSettings:
         history=agent.history,
         map_tokens=MAP_TOKENS if agent.map_budget is None else agent.map_budget,
         map_asked=agent.map_budget is not None,
+        ladder=tuple(model.name for model in models) if agent.escalate_to else (),
+        escalate_after=agent.escalate_after,
     )
 
 

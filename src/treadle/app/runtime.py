@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from anyio import CancelScope
@@ -28,7 +28,7 @@ from treadle.settings import Settings
 from treadle.spec.definitions import Loop
 from treadle.tools.process import kill_recorded
 
-from .build import Built, build
+from .build import Built, build, with_task
 from .inputs import check_input, dump_input
 
 
@@ -41,6 +41,7 @@ class Reopening:
     price: bool = False  # a price was given
     force: bool = False
     actor: str = ""
+    guards: Mapping[str, int] = field(default_factory=dict[str, int])  # other thresholds from now on
 
 
 class Session:
@@ -101,7 +102,7 @@ class Runtime:
         input_json, task = dump_input(loop, value)
         execution_id = execution_id or self.clock.new_id()
         started = ev.LoopStarted(
-            settings=built.settings,
+            settings=with_task(built.settings, loop.must_change, task),
             step_exec_id=execution_id,
             input_json=built.redact(input_json),
             task=built.redact(task),
@@ -164,6 +165,8 @@ class Runtime:
                     actor=how.actor, settings=state.settings, fingerprint=state.fingerprint, definition=definition
                 )
             )
+        if how.guards:
+            journal.emit(ev.Extended(actor=how.actor, guards=dict(how.guards)))
         if state.code == "usage-unavailable" and how.price:
             journal.emit(ev.Extended(actor=how.actor, priced=True))
         elif state.status == "failed" and how.retry_incomplete:

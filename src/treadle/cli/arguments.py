@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Self
 
 from treadle.core.errors import ConfigurationError
+from treadle.core.settings import guard_names
+from treadle.settings import guard_thresholds
 
 from .values import whole
 
@@ -22,6 +24,16 @@ class Row(NamedTuple):
 
     name: str
     help: str
+
+
+class Thresholds(argparse.Action):
+    """Gathers NAME=N into one mapping. ConfigurationError for anything else."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        known: dict[str, int] = getattr(namespace, self.dest) or {}
+        setattr(namespace, self.dest, {**known, **guard_thresholds(values)})
 
 
 class Parser(argparse.ArgumentParser):
@@ -102,6 +114,15 @@ class Parser(argparse.ArgumentParser):
     def round(self) -> Self:
         """One round of it."""
         return self.option("--round", metavar="N", type=whole("--round"), help="only this round")
+
+    def guard(self) -> Self:
+        """Thresholds of guards."""
+        return self.option(
+            "--guard",
+            metavar="NAME=N",
+            action=Thresholds,
+            help="when a guard trips; may be repeated; 0 is off. NAME: " + ", ".join(guard_names()),
+        )
 
     def workspace(self) -> Self:
         """The folder."""

@@ -35,7 +35,7 @@ HEAD_STYLES = {
     "prompted": "bright_black",
 }
 PEOPLE = frozenset(
-    "workflow quota suspended answered extended reopened adopted interrupted stopped workspace plan".split()
+    "workflow quota suspended answered extended reopened adopted interrupted stopped workspace plan guard escalated".split()
 )
 
 

@@ -15,6 +15,7 @@ from treadle.app.ending import Rest, rest_of
 from treadle.app.history import RoundRecord, TurnRecord
 from treadle.app.views import budgets
 from treadle.core.spoken import count, duration, map_words, money, one_line, plain
+from treadle.kernel.outcomes import outcome_of
 
 from .output import STYLES
 
@@ -127,6 +128,10 @@ def print_execution(
     _accounts(console, state)
     _say(console, "\nLimits", "bold")
     console.print(_limits(state))
+    if (guarded := _guarded(state)) or state.rung or state.evaluate_rung:
+        _say(console, "\nGuards and models", "bold")
+        for line in (*guarded, *_rungs(state)):
+            _say(console, f"  {line}")
     _say(console, "\nRounds", "bold")
     for one in rounds:
         _round_lines(console, one, whole=False)
@@ -153,6 +158,30 @@ def _accounts(console: Console, state: LoopState) -> None:
             duration(one.us),
         )
     console.print(table)
+
+
+def _guarded(state: LoopState) -> list[str]:
+    """Each guard that has tripped, with its threshold and how to move that."""
+    limits = state.settings.guards
+    return [
+        f"guard {name} tripped {count(times, 'time')}, threshold {getattr(limits, name.replace('-', '_'))}"
+        f" (--guard {name}=N on resume or extend)"
+        for name, times in state.fires
+    ]
+
+
+def _rungs(state: LoopState) -> list[str]:
+    """The models that were escalated to."""
+    found: list[str] = []
+    for who, rung, agent in (
+        ("act", state.rung, state.settings.act_agent),
+        ("evaluate", state.evaluate_rung, state.settings.evaluate_agent),
+    ):
+        if rung:
+            found.append(
+                f"{who} escalated to {agent.ladder[min(rung, len(agent.ladder) - 1)]}, rung {rung} of {len(agent.ladder) - 1}"
+            )
+    return found
 
 
 def _limits(state: LoopState) -> Table:
@@ -231,7 +260,7 @@ def print_why(state: LoopState, rest: Rest, artifact: str | None) -> None:
     console = _console()
     _say(console, rest.label, f"bold {STYLES[rest.colour]}")
     if state.outcome:
-        _say(console, f"outcome  {state.outcome}")
+        _say(console, f"outcome  {state.outcome}: {outcome_of(state.outcome).means}")
     if state.pending is not None:
         _say(console, f"waits    {state.pending.kind} {state.pending.id}")
         _block(console, state.pending.prompt)
@@ -240,6 +269,8 @@ def print_why(state: LoopState, rest: Rest, artifact: str | None) -> None:
         _block(console, state.evidence)
     if state.advice:
         _say(console, f"advice   {plain(state.advice)}")
+    for line in (*_guarded(state), *_rungs(state)):
+        _say(console, f"also     {line}")
     _say(console, f"next     {rest.next}")
     if artifact:
         _say(console, f"artifact {artifact}", "bright_black")

@@ -32,6 +32,7 @@ def parser(name: str) -> Parser:
     made.flag("--retry-incomplete", help="try a failed execution again where it failed")
     made.flag("--adopt", help="go on although the definition has changed")
     made.option("--price", metavar="IN,OUT[,..]", help="USD per million tokens, where no price was known")
+    made.guard()
     made.flag("--force", help="take it from an owner that seems to live; that one is fenced off")
     return made.notify().sinks().store().json().quiet()
 
@@ -61,6 +62,7 @@ def resume(given: Namespace) -> int:
         price=given.price is not None,
         force=given.force,
         actor=actor,
+        guards=given.guard or {},
     )
     return anyio.run(partial(go_on, where, given.execution, how, given.price, manner))
 

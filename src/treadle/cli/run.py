@@ -17,7 +17,7 @@ from treadle.core.settings import MAP_FEWEST, MAP_MOST, MAP_TOKENS
 
 from .arguments import Namespace, Parser
 from .person import user_name
-from .values import cost, seconds, sink_names, text, texts, whole
+from .values import cost, from_zero, seconds, sink_names, text, texts, whole
 
 if TYPE_CHECKING:
     from treadle.app.runtime import Runtime, Session
@@ -29,6 +29,7 @@ ACTORS = (
     "agent_command",
     "check",
     "judge",
+    "escalate_to",
 )  # each makes a task of words even of what looks like module:attribute
 LIMITS = (
     "after",
@@ -39,6 +40,8 @@ LIMITS = (
     "workspace",
     "protect",
     "sandbox",
+    "guard",
+    "must_change",
     "max_rounds",
     "max_turns",
     "max_cost",
@@ -64,6 +67,18 @@ def parser(name: str) -> Parser:
     made.option("--check", metavar="CMD", help="a command that accepts with exit code 0")
     made.option("--judge", metavar="MODEL", help="a model that judges, as provider:model")
     made.option("--model", metavar="provider:model", help="the model that acts")
+    made.option(
+        "--escalate-to",
+        metavar="MODEL[=IN/OUT],..",
+        action="append",
+        help="models that follow --model when it fails, spins or is rejected; each may have a price",
+    )
+    made.option(
+        "--escalate-after",
+        metavar="N",
+        type=from_zero("--escalate-after"),
+        help="rejections in a row until the next model (default: 2; 0: not for that)",
+    )
     made.option("--agent-command", metavar="CMD", help="a coding agent or script that acts instead of a model")
     made.option("--base-url", metavar="URL", help="an endpoint that speaks the provider's API")
     made.option("--price", metavar="IN,OUT[,..]", help="USD per million tokens, for a model without a known price")
@@ -72,6 +87,8 @@ def parser(name: str) -> Parser:
     made.option("--mcp", metavar="NAME=CMD|URL", action="append", help="an MCP server for act; may be repeated")
     made.option("--mcp-config", metavar="FILE", type=Path, help='a file of MCP servers: {"mcpServers": {NAME: {...}}}')
     made.flag("--sandbox", help="run its commands in a sandbox (bubblewrap)")
+    made.guard()
+    made.flag("--must-change", help="accept nothing without a change in the workspace")
     made.option("--max-rounds", metavar="N", type=whole("--max-rounds"), help=f"rounds (default: {DEFAULT_ROUNDS})")
     made.option("--max-turns", metavar="N", type=whole("--max-turns"), help="model calls of act, over all rounds")
     made.option("--max-cost", metavar="USD", type=cost("--max-cost"), help="US dollars, everything together")
@@ -241,12 +258,29 @@ def defined(given: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path)
         sandbox=bool(given.get("sandbox")),
         mcp=tuple(given.get("mcp") or ()),
         mcp_config=_file("mcp_config", chosen("mcp_config")),
+        escalate_to=_ladder(given.get("escalate_to"), defaults.get("escalate_to"), agent_command),
+        escalate_after=given.get("escalate_after", 2),
+        guards=given.get("guard") or {},
+        must_change=True if given.get("must_change") else None,
         max_rounds=_read(chosen("max_rounds"), whole("max_rounds")) or DEFAULT_ROUNDS,
         max_turns=_read(chosen("max_turns"), whole("max_turns")),
         max_cost_usd=_read(chosen("max_cost"), cost("max_cost")),
         max_time_s=_read(chosen("max_time"), seconds("max_time")),
         map_budget=_read(chosen("map_budget"), whole("map_budget", least=0)),
     )
+
+
+def _ladder(typed: Any, default: Any, agent_command: str) -> tuple[str, ...]:
+    """The models above the first, in order."""
+    given = default if typed is None else typed
+    if given is None or (agent_command and typed is None):
+        return ()
+    if agent_command:
+        raise ConfigurationError("--escalate-to goes with --model: a command has no ladder of models.")
+    names = tuple(part.strip() for one in texts("escalate_to", given) for part in one.split(","))
+    if not all(names):
+        raise ConfigurationError("--escalate-to has an empty name. Example: --escalate-to openai:gpt-5,anthropic:NAME")
+    return names
 
 
 def _text(name: str, value: Any) -> str | None:

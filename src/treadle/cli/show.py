@@ -137,8 +137,8 @@ async def _why(where: Place, execution: str, *, json: bool) -> None:
     rest = rest_of(row.execution_id, state, store=where.named_store)
     if json:
         said = document_of(row.execution_id, state)
-        keys = ("execution_id", "status", "code", "pending", "outcome")
-        print_json({**{key: said[key] for key in keys}, "next": rest.next, "artifact": artifact})
+        keys = ("execution_id", "status", "code", "pending", "outcome", "guards")
+        print_json({**{key: said[key] for key in keys if key in said}, "next": rest.next, "artifact": artifact})
     elif isinstance(state, LoopState):
         pages.print_why(state, rest, artifact)
     else:

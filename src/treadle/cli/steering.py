@@ -71,6 +71,7 @@ def _extend_parser(name: str) -> Parser:
     made.option("--max-cost", metavar="USD", type=cost("--max-cost"), help="US dollars, everything together")
     made.option("--max-time", metavar="DURATION", type=seconds("--max-time"), help="active time: 90s, 10m, 2h")
     made.option("--max-tokens", metavar="N", type=whole("--max-tokens"), help="input and output together")
+    made.guard()
     for name, words in WORKFLOW_LIMITS.items():
         flag = f"--{name.replace('_', '-')}"
         made.option(flag, metavar="N", type=whole(flag), help=f"of a workflow: {words}")
@@ -118,6 +119,7 @@ def extend(given: Namespace) -> int:
         max_cost_usd=given.max_cost,
         max_duration_us=None if given.max_time is None else int(given.max_time * 1e6),
         max_tokens=given.max_tokens,
+        guards=given.guard or {},
     )
 
     def made(state: AnyState) -> Steering | WorkflowLimits:
@@ -127,7 +129,8 @@ def extend(given: Namespace) -> int:
                     f"--{next(iter(more)).replace('_', '-')} is a limit of workflows; this is a loop."
                 )
             return said
-        if foreign := next((n for n in ("max_rounds", "max_turns", "max_time") if getattr(given, n) is not None), None):
+        names = ("max_rounds", "max_turns", "max_time", "guard")
+        if foreign := next((n for n in names if getattr(given, n) is not None), None):
             raise ConfigurationError(f"--{foreign.replace('_', '-')} is a limit of loops; this is a workflow.")
         return WorkflowLimits(said.actor, {**more, "max_tokens": given.max_tokens, "max_cost_usd": given.max_cost})
 

@@ -41,6 +41,18 @@ def whole(name: str, least: int = 1) -> Callable[[Any], int]:
     return named(read, "n")
 
 
+def from_zero(name: str) -> Callable[[Any], int]:
+    """A whole number of at least 0."""
+
+    def read(value: Any) -> int:
+        text = str(value).strip()
+        if isinstance(value, bool) or not re.fullmatch(r"\d{1,9}", text, re.ASCII):
+            raise ConfigurationError(f"{name} {value!r} is no whole number of at least 0. Example: {name} 2")
+        return int(text)
+
+    return named(read, "n")
+
+
 def seconds(name: str) -> Callable[[Any], float]:
     """A duration: 90, 90s, 10m, 2h, 1h30m."""
 

@@ -12,7 +12,7 @@ from typing import Literal
 from .endings import Code, Status
 from .errors import ProviderErrorKind
 from .messages import ModelResponded, Prompted, ToolsFinished
-from .settings import LoopSettings
+from .settings import GuardName, LoopSettings
 from .usage import Usage
 from .values import Value
 
@@ -190,6 +190,7 @@ class Extended(Value, frozen=True, kw_only=True):
     max_cost_usd: Decimal | None = None
     max_duration_us: int | None = None
     max_tokens: int | None = None
+    guards: dict[str, int] = {}  # noqa: RUF012 - msgspec copies it; thresholds by name
     priced: bool | None = None  # a price is known now (resume --price)
 
 
@@ -214,6 +215,30 @@ class WorkspaceChanged(Value, frozen=True, kw_only=True):
     """Somebody changed the workspace while nothing ran; the model is told (AG-28)."""
 
     paths: tuple[str, ...]
+
+
+class WorkspaceMeasured(Value, frozen=True, kw_only=True):
+    """The workspace as a tree, looked at because a guard was about to trip; empty where nobody can tell."""
+
+    tree: str
+    note: str = ""
+
+
+class GuardTripped(Value, frozen=True, kw_only=True):
+    """A guard fired (AG-11): it tells the model once, asks for one hard compaction, or ends what it guards."""
+
+    guard: GuardName
+    response: Literal["directive", "compact", "stop"]
+    count: int
+    evidence: str
+
+
+class Escalated(Value, frozen=True, kw_only=True):
+    """The actor of this phase goes on with the next model of its ladder, to the end of the loop (FR-21)."""
+
+    rung: int  # 0 is the first model
+    model: str
+    reason: str
 
 
 class Stopped(Value, frozen=True, kw_only=True):
@@ -252,6 +277,9 @@ Event = (
     | Reopened
     | Adopted
     | WorkspaceChanged
+    | WorkspaceMeasured
+    | GuardTripped
+    | Escalated
     | Stopped
 )
 
@@ -281,6 +309,9 @@ KINDS: dict[str, type[Value]] = {
     "reopened": Reopened,
     "adopted": Adopted,
     "workspace.changed": WorkspaceChanged,
+    "workspace.measured": WorkspaceMeasured,
+    "guard.tripped": GuardTripped,
+    "escalated": Escalated,
     "stopped": Stopped,
 }
 MESSAGE_KINDS = ("prompted", "model.responded", "tools.finished")

@@ -39,6 +39,9 @@ class ToolResult(Value, frozen=True, kw_only=True):
     status: ResultStatus = "ok"
     changed: tuple[str, ...] = ()  # workspace-relative paths that the call changed
     blob: str = ""  # content address of the whole output, where it was clipped
+    error: str = ""  # class of a failure, one of ToolErrorKind (AG-09)
+    transient: bool = False  # whether the same call may succeed later
+    mark: str = ""  # digest of call and result, what merely tells the time left out; empty: no guard looks (AG-11)
 
 
 class MapGiven(Value, frozen=True, kw_only=True):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
-from treadle.core.events import BaselineTaken, Event, WorkspaceChanged
+from treadle.core.errors import ScopeError
+from treadle.core.events import BaselineTaken, Event, WorkspaceChanged, WorkspaceMeasured
 from treadle.kernel import actions as act
 from treadle.kernel.states import LoopState
 from treadle.ports.callback import Actor, Check
@@ -73,6 +74,8 @@ class LoopEffects:
                 return await self.rounds.evaluate(action, host)
             case act.TakeBaseline():
                 return await self._baseline(action, host)
+            case act.MeasureWorkspace():
+                return await self._measured(action)
             case _:
                 raise AssertionError(f"no effect performs {action}")
 
@@ -83,6 +86,15 @@ class LoopEffects:
         tree, note = await self.parts.scope.baseline(host.execution_id, action.round)
         self.points.reach("after-baseline")
         return BaselineTaken(tree=tree, note=note)
+
+    async def _measured(self, action: act.MeasureWorkspace) -> WorkspaceMeasured:
+        """The workspace as a tree; where it cannot be looked at, the guard decides without."""
+        if self.parts.scope is None:
+            return WorkspaceMeasured(tree="", note="there is no workspace")
+        try:
+            return WorkspaceMeasured(tree=(await self.parts.scope.receipt(action.tree)).head)
+        except ScopeError as error:
+            return WorkspaceMeasured(tree="", note=str(error))
 
     async def clean_up(self, state: LoopState) -> None:
         """Children of a process that died are stopped before anything else runs (AG-23)."""
@@ -112,4 +124,5 @@ class LoopEffects:
         for agent in (self.parts.act, self.parts.evaluate):
             if isinstance(agent, AgentParts):
                 await agent.toolset.close()
-                await agent.model.close()
+                for model in agent.models():
+                    await model.close()

@@ -17,7 +17,7 @@ from treadle.kernel.actions import CallModel, IntendModel
 from treadle.kernel.states import LoopState
 from treadle.kernel.view import View
 from treadle.ports.clock import Clock, CrashPoints
-from treadle.ports.model import ModelRequest, OnDelta, Reply, ToolDef
+from treadle.ports.model import Model, ModelRequest, OnDelta, Reply, ToolDef
 from treadle.tools.validation import annotate
 
 from .host import Host
@@ -34,7 +34,7 @@ class ModelEffect:
         self._static_size = len(parts.static.encode())
         self._tools: tuple[ToolDef, ...] = ()
         self._tools_json = b""
-        self._known: tuple[int, int, int] | None = None  # (generation, size, tokens) of the view at the last response
+        self._known: tuple[int, str, int, int] | None = None  # generation, model, size and tokens at the last response
 
     def tools(self) -> tuple[ToolDef, ...]:
         """Today's tools; their JSON is made anew only when they change."""
@@ -50,24 +50,25 @@ class ModelEffect:
         self.tools()
         dynamic = self._dynamic(host.state)
         digest = blake2b(digest_size=12)
-        for part in (self.parts.model.name, self.parts.static, dynamic, view.digest):
+        model = self.parts.model_of(host.state)
+        for part in (model.name, self.parts.static, dynamic, view.digest):
             digest.update(part.encode())
         digest.update(self._tools_json)
-        reserve = self._reserve(view, len(dynamic.encode()))
-        return ModelIntended(call=action.call, reserve=reserve, request=digest.hexdigest(), model=self.parts.model.name)
+        reserve = self._reserve(model, view, len(dynamic.encode()))
+        return ModelIntended(call=action.call, reserve=reserve, request=digest.hexdigest(), model=model.name)
 
     def _dynamic(self, state: LoopState) -> str:
         return self.parts.dynamic(state) if self.parts.dynamic else ""
 
-    def _reserve(self, view: View, dynamic_size: int) -> Usage:
+    def _reserve(self, model: Model, view: View, dynamic_size: int) -> Usage:
         """An upper bound: no tokenizer makes more tokens than there are bytes; what the provider has counted is known."""
-        if self._known is not None and self._known[0] == view.generation:
-            _, size, tokens = self._known
+        if self._known is not None and self._known[:2] == (view.generation, model.name):
+            _, _, size, tokens = self._known
             most_input = tokens + view.size - size + dynamic_size
         else:
             most_input = view.size + self._static_size + len(self._tools_json) + dynamic_size
-        most = Usage(input_tokens=most_input, output_tokens=self.parts.model.max_output_tokens, requests=1)
-        cost = self.parts.model.price(most)
+        most = Usage(input_tokens=most_input, output_tokens=model.max_output_tokens, requests=1)
+        cost = model.price(most)
         return most if cost is None else replace(most, cost_usd=cost)
 
     async def call(self, action: CallModel, host: Host) -> ModelResponded | ModelFailed:
@@ -76,14 +77,14 @@ class ModelEffect:
         parent = host.state.agent.leaf
         if parent is None:
             raise AssertionError("a request without a prompt")
-        tools = self.tools()
+        tools, model = self.tools(), self.parts.model_of(host.state)
         request = ModelRequest(
             static=self.parts.static,
             dynamic=self._dynamic(host.state),
             view=view,
             tools=tools,
             tool_choice=self.parts.tool_choice,
-            max_output_tokens=self.parts.model.max_output_tokens,
+            max_output_tokens=model.max_output_tokens,
             key=f"{host.execution_id}:{action.call}",
             settings=self.parts.settings,
         )
@@ -91,19 +92,19 @@ class ModelEffect:
         start = self.clock.monotonic_us()
         try:
             on_delta: OnDelta | None = partial(host.tell, "text.delta") if host.watched else None
-            reply = await self.parts.model.request(request, on_delta)
+            reply = await model.request(request, on_delta)
         except ProviderError as error:
             return self._failed(action, error, host.state, self.clock.monotonic_us() - start)
         self.points.reach("after-model")
         us = self.clock.monotonic_us() - start
         if reply.usage_known:
-            self._known = (view.generation, view.size, reply.usage.tokens)
+            self._known = (view.generation, model.name, view.size, reply.usage.tokens)
         return _responded(action.call, parent, reply, tools, us, self.redact)
 
     def _failed(self, action: CallModel, error: ProviderError, state: LoopState, us: int) -> ModelFailed:
         """A passing failure is tried again after a back-off with jitter; a quota when it is said to be back."""
         retry_at_us = error.retry_at_us
-        if error.transient:
+        if error.transient or error.kind == "context-too-long":  # a guard counts these, and ends it
             seconds = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * BACKOFF_FACTOR**state.agent.failures)
             seconds *= 0.5 + self.clock.random() / 2
             retry_at_us = max(retry_at_us or 0, self.clock.wall_us() + int(seconds * 1e6))
@@ -134,7 +135,7 @@ def _responded(
 
 def unpriced(parts: tuple[AgentParts, ...]) -> str:
     """The name of a model without a known price; empty where all have one."""
-    for part in parts:
-        if part.model.price(Usage(input_tokens=1, output_tokens=1, requests=1)) is None:
-            return part.model.name
+    for model in (model for part in parts for model in part.models()):
+        if model.price(Usage(input_tokens=1, output_tokens=1, requests=1)) is None:
+            return model.name
     return ""

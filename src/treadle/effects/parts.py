@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from treadle.core.messages import Message
+from treadle.kernel.escalation import rung_of
 from treadle.kernel.states import LoopState
 from treadle.ports.callback import Actor, Check
 from treadle.ports.model import Model
@@ -26,6 +27,16 @@ class AgentParts:
     examples: tuple[Message, ...] = ()
     tool_choice: Literal["auto", "required"] = "auto"
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
+    ladder: tuple[Model, ...] = ()  # what follows `model`, from rung 1 (FR-21)
+
+    def models(self) -> tuple[Model, ...]:
+        """All its models, by rung."""
+        return (self.model, *self.ladder)
+
+    def model_of(self, state: LoopState) -> Model:
+        """The model that the loop stands on; the last one where a changed definition has fewer."""
+        rung = rung_of(state)
+        return self.model if not rung else self.models()[min(rung, len(self.ladder))]
 
 
 @dataclass(frozen=True, slots=True)

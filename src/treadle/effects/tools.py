@@ -6,11 +6,14 @@ from collections.abc import Callable
 
 import anyio
 
-from treadle.core.errors import ToolError
+from treadle.core.errors import LedgerError, ToolError
 from treadle.core.events import ProcessStarted, ToolIntended, ToolProbed
 from treadle.core.messages import ToolCall, ToolResult, ToolsFinished
 from treadle.kernel.actions import IntendTool, ProbeTool, RunTools
+from treadle.kernel.marks import mark_of
+from treadle.kernel.tool_errors import classified, hint_for
 from treadle.ports.clock import Clock, CrashPoints
+from treadle.ports.model import ToolDef
 from treadle.ports.toolset import ToolContext, ToolOutput, Toolset
 from treadle.tools.clip import clip
 
@@ -25,6 +28,8 @@ class ToolEffect:
     ) -> None:
         self.toolset, self.redact, self.output_limit = toolset, redact, output_limit
         self.clock, self.points = clock, points
+        self._tools: tuple[ToolDef, ...] = ()
+        self._polling: frozenset[str] = frozenset()
 
     async def intend(self, action: IntendTool, host: Host) -> ToolIntended | ToolsFinished:
         """What the call is about to change; a call that cannot succeed is answered at once and never starts."""
@@ -71,33 +76,49 @@ class ToolEffect:
         host.tell("tool.started", {"key": key, "name": call.name, "args": call.args})
         context = ToolContext(key=f"{host.execution_id}:{key}", started=started, output=output)
         try:
-            result = await self.toolset.run(call, context)
-        except ToolError as error:
-            if error.transient and call.kind in ("read", "idempotent"):
-                try:  # once, and only what may be repeated (AG-09)
-                    return self._ok(call, await self.toolset.run(call, context), host)
-                except ToolError as again:
-                    return self._failed(call, again)
-            return self._failed(call, error)
+            result = await self._run(call, context)
+            if isinstance(result, ToolError) and result.transient and call.kind in ("read", "idempotent"):
+                result = await self._run(call, context)  # once, and only what may be repeated (AG-09)
         finally:
             host.tell("tool.finished", {"key": key, "name": call.name})
-        return self._ok(call, result, host)
+        return self._failed(call, result) if isinstance(result, ToolError) else self._ok(call, result, host)
+
+    async def _run(self, call: ToolCall, context: ToolContext) -> ToolOutput | ToolError:
+        """What the call gave, or why it failed. A fault of the tool's own code passes."""
+        try:
+            return await self.toolset.run(call, context)
+        except LedgerError:
+            raise
+        except Exception as error:
+            if (known := classified(error)) is None:
+                raise
+            return known
 
     def _ok(self, call: ToolCall, output: ToolOutput, host: Host) -> ToolResult:
         content = self.redact(output.content)
+        mark = self._mark(call, content)
         if len(content) <= self.output_limit:
-            return ToolResult(id=call.id, content=content, changed=output.changed)
+            return ToolResult(id=call.id, content=content, changed=output.changed, mark=mark)
         blob = host.put_blob(content.encode(errors="surrogatepass"))
-        return ToolResult(
-            id=call.id, content=clip(content, self.output_limit, call.id), changed=output.changed, blob=blob
-        )
+        clipped = clip(content, self.output_limit, call.id)
+        return ToolResult(id=call.id, content=clipped, changed=output.changed, blob=blob, mark=mark)
+
+    def _mark(self, call: ToolCall, content: str) -> str:
+        """Nothing for a tool that is made for asking again (AG-11)."""
+        tools = self.toolset.tools()
+        if tools is not self._tools:
+            self._tools, self._polling = tools, frozenset(tool.name for tool in tools if tool.polling)
+        return "" if call.name in self._polling else mark_of(call, content)
 
     def _failed(self, call: ToolCall, error: ToolError) -> ToolResult:
-        hint = f"\nHint: {error.hint}" if error.hint else ""
-        text = self.redact(f"{error.kind} error: {error}{hint}")
+        hint = hint_for(error, repeatable=call.kind in ("read", "idempotent"))
+        text = self.redact(f"{error.kind} error: {error}\nHint: {hint}")
+        mark = self._mark(call, text)
         if len(text) > self.output_limit:
             text = clip(text, self.output_limit, call.id)
-        return ToolResult(id=call.id, content=text, status="error")
+        return ToolResult(
+            id=call.id, content=text, status="error", error=error.kind, transient=error.transient, mark=mark
+        )
 
 
 def _leaf(host: Host) -> int:

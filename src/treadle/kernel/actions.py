@@ -28,6 +28,12 @@ class Perceive(Value, frozen=True, kw_only=True):
     asked: bool  # a map is made of any workspace; or else only where it is worth its tokens
 
 
+class MeasureWorkspace(Value, frozen=True, kw_only=True):
+    """Look at the workspace before a guard trips. Ends in WorkspaceMeasured."""
+
+    tree: str  # the baseline of this round
+
+
 class IntendModel(Value, frozen=True, kw_only=True):
     """Say what the next request is and what it can cost at most. Ends in ModelIntended."""
 
@@ -102,6 +108,7 @@ Action = (
     Record
     | TakeBaseline
     | Perceive
+    | MeasureWorkspace
     | IntendModel
     | CallModel
     | IntendTool

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from math import ceil
 
-from treadle.core.errors import InvalidStateTransition
-from treadle.core.events import ModelFailed, Probe, Prompted, Stopped, Suspended, ToolIntended, ToolProbed
-from treadle.core.messages import ModelResponded, ToolCall, ToolResult, ToolsFinished
+from treadle.core.errors import InvalidStateTransition, ToolErrorKind
+from treadle.core.events import ModelFailed, Probe, Prompted, Suspended, ToolIntended, ToolProbed
+from treadle.core.messages import ModelResponded, ResultStatus, ToolCall, ToolResult, ToolsFinished
 from treadle.core.settings import AgentSettings
 from treadle.core.values import replace
 
-from . import texts
+from . import guards, texts
 from .actions import Action, CallModel, FinishAct, IntendModel, IntendTool, ProbeTool, Record, RunTools, Wait
 from .budget import turns_left
+from .marks import mark_of
 from .perception import perceive
 from .states import AGENT_TRANSITIONS, AgentState, AgentStateName, LoopState
+
+_RUN = ("read", "idempotent", "mutating")
 
 
 def transition(agent: AgentState, to: AgentStateName, **changes: object) -> AgentState:
@@ -45,6 +48,8 @@ def call_key(state: LoopState, index: int) -> str:
 def agent_action(state: LoopState) -> Action:
     """The next action of an agent that has neither completed nor failed."""
     agent = state.agent
+    if agent.step in ("prompt", "ready") and (action := guards.due(state)) is not None:
+        return action
     match agent.step:
         case "calling":
             return CallModel(call=agent.call, phase=state.phase)
@@ -65,27 +70,12 @@ def _next_turn(state: LoopState) -> Action:
     if state.note:
         return Record(event=Prompted(parent=agent.leaf, text=state.note, origin="directive"))
     if agent.iteration >= settings.max_turns_per_act:
-        return _out_of_turns(state)
-    if agent.quiet >= 2 * settings.no_call_turns:
-        return Record(event=_thrash(f"{agent.quiet} turns in a row without a tool call"))
-    if agent.recoveries >= settings.recovery_attempts:
-        text = f"every call failed in {agent.recoveries} batches in a row"
-        return Record(
-            event=Stopped(status="failed", code="recovery-exhausted", kind="recovery-exhausted", evidence=text)
-        )
+        return FinishAct(output_json="null", failure="max turns")  # act is evaluated as it stands (AG-03)
     left, cap = turns_left(state)
     band = _band(settings.bands, left, cap)
     if band > agent.band and agent.state != "planning":
         return Record(event=Prompted(parent=agent.leaf, text=texts.wrap_up(left, state.phase), origin="wrap-up"))
     return IntendModel(call=f"r{state.round}.{state.phase}.t{agent.turn}.{agent.tries}", phase=state.phase)
-
-
-def _out_of_turns(state: LoopState) -> Action:
-    """Act is evaluated as it stands (AG-03); an evaluator that gives no verdict cannot be gone on from."""
-    if state.phase == "act":
-        return FinishAct(output_json="null", failure="max turns")
-    text = f"the evaluator gave no verdict in {state.agent.iteration} turns"
-    return Record(event=Stopped(status="failed", code="verification", kind="verification failed", evidence=text))
 
 
 def _band(bands: tuple[int, ...], left: int, cap: int) -> int:
@@ -96,10 +86,6 @@ def _band(bands: tuple[int, ...], left: int, cap: int) -> int:
         if left <= max(room, 2 if number == 0 else 1) and cap > 2:
             due = number + 1
     return due
-
-
-def _thrash(evidence: str) -> Stopped:
-    return Stopped(status="failed", code="thrash", kind="thrash", evidence=evidence, advice=texts.THRASH_ADVICE)
 
 
 def _after_failure(state: LoopState) -> Action:
@@ -115,17 +101,9 @@ def _after_failure(state: LoopState) -> Action:
                 until_us=agent.retry_at_us,
             )
         )
-    if agent.retry_at_us is None or agent.failures >= settings_of(state).provider_attempts:
-        return Record(
-            event=Stopped(
-                status="failed",
-                code="provider",
-                kind="provider",
-                evidence=agent.failure,
-                advice=texts.PROVIDER_ADVICE.get(kind, texts.PROVIDER_ADVICE["network"]),
-            )
-        )
-    return Wait(kind="back-off", until_us=agent.retry_at_us)
+    if kind == "context-too-long" and (action := guards.oversized(state)) is not None:
+        return action
+    return Wait(kind="back-off", until_us=agent.retry_at_us or 0)
 
 
 def _tool_action(state: LoopState) -> Action:
@@ -140,6 +118,8 @@ def _tool_action(state: LoopState) -> Action:
         case "read":
             end = start
             while end < len(agent.calls) and agent.calls[end].kind == "read":
+                if end > start and guards.failed_before(state, agent.calls[end]) is not None:
+                    break
                 end += 1
             keys = tuple(call_key(state, i) for i in range(start, end))
             return RunTools(keys=keys, calls=agent.calls[start:end])
@@ -160,6 +140,8 @@ def _unrunnable(state: LoopState) -> tuple[ToolResult, ...]:
     head = agent.calls[agent.answered]
     if head.kind == "invalid":
         return (_invalid(head),)
+    if head.kind in _RUN and (failure := guards.failed_before(state, head)) is not None:
+        return (_answered(head, texts.refused_again(failure.said), "not-run", failure.kind),)
     return ()
 
 
@@ -167,12 +149,16 @@ def _answer(agent: AgentState, results: tuple[ToolResult, ...]) -> Record:
     return Record(event=ToolsFinished(parent=agent.leaf or 0, results=results, us=0))
 
 
+def _answered(call: ToolCall, content: str, status: ResultStatus, error: ToolErrorKind | str = "") -> ToolResult:
+    return ToolResult(id=call.id, content=content, status=status, error=error, mark=mark_of(call, content))
+
+
 def _invalid(call: ToolCall) -> ToolResult:
-    return ToolResult(id=call.id, content=f"argument error: {call.problem}", status="error")
+    return _answered(call, f"argument error: {call.problem}", "error", "argument")
 
 
 def _not_run(call: ToolCall, why: str) -> ToolResult:
-    return ToolResult(id=call.id, content=f"Not run: {why}", status="not-run")
+    return _answered(call, f"Not run: {why}", "not-run")
 
 
 def _ending_results(state: LoopState, start: int) -> tuple[ToolResult, ...]:
@@ -215,7 +201,7 @@ def _mutating_action(agent: AgentState, call: ToolCall, key: str) -> Action:
 
 
 def _unknown(call: ToolCall) -> ToolResult:
-    return ToolResult(id=call.id, content=texts.UNKNOWN_OUTCOME, status="unknown")
+    return _answered(call, texts.UNKNOWN_OUTCOME, "unknown")
 
 
 # ---- what happened
@@ -245,13 +231,13 @@ def responded(state: LoopState, event: ModelResponded, seq: int) -> AgentState:
         calls=event.calls,
         answered=0,
         errors=0,
-        quiet=0 if event.calls else agent.quiet + (not planning),
+        guards=guards.quiet_turn(agent, called=bool(event.calls)),
         step="tools",
     )
     agent = transition(agent, "executing")
     if event.calls:
         return agent
-    text = texts.GO_ON if planning else texts.no_call(agent.quiet, settings_of(state).no_call_turns, state.phase)
+    text = texts.GO_ON if planning else texts.no_call(state.phase)
     return replace(agent, turn=agent.turn + 1, step="prompt", prompt=text, origin="directive")
 
 
@@ -263,6 +249,7 @@ def failed_request(agent: AgentState, event: ModelFailed) -> AgentState:
         step="back-off",
         tries=agent.tries + 1,
         failures=agent.failures + 1,
+        guards=guards.too_long(agent.guards) if event.kind == "context-too-long" else agent.guards,
         failure=f"{event.kind}: {event.message}",
         retry_at_us=event.retry_at_us,
     )
@@ -299,11 +286,15 @@ def tools_finished(state: LoopState, event: ToolsFinished, seq: int) -> AgentSta
     answered = agent.answered + len(calls)
     errors = agent.errors + sum(r.status in ("error", "not-run") for r in event.results)
     none: tuple[Probe, ...] = ()
-    agent = replace(agent, leaf=seq, answered=answered, errors=errors, running="", probes=none, doubt="", found="")
+    whole = answered >= len(agent.calls)
+    seen = guards.results_in(state, calls, event.results, last=whole, every_failed=errors == len(agent.calls))
+    agent = replace(
+        agent, leaf=seq, answered=answered, errors=errors, running="", probes=none, doubt="", found="", guards=seen
+    )
     for call, result in zip(calls, event.results, strict=True):
         if call.kind in ("finish", "verdict") and result.status == "ok":
             return _ended(agent, call)
-    if answered < len(agent.calls):
+    if not whole:
         return agent
     every_failed = errors == len(agent.calls)
     agent = replace(
@@ -313,7 +304,6 @@ def tools_finished(state: LoopState, event: ToolsFinished, seq: int) -> AgentSta
         errors=0,
         turn=agent.turn + 1,
         step="ready",
-        recoveries=agent.recoveries + 1 if every_failed else 0,
     )
     return transition(agent, "error_recovery") if every_failed else agent
 

@@ -17,13 +17,15 @@ import msgspec
 from treadle.core import events as ev
 from treadle.core.errors import AnswerRefused, InvalidStateTransition, OutsideRound
 from treadle.core.messages import ModelResponded, Prompted, ToolsFinished
+from treadle.core.settings import with_guards
 from treadle.core.usage import NO_USAGE, Usage
 from treadle.core.values import Value, replace
 
 from . import agent as agents
-from . import texts
+from . import guards, texts
 from .actions import Action, Finish, FinishAct, Record, RunActor, RunCheck, TakeBaseline, Wait
-from .budget import has_cost_cap, needs_usage, reached
+from .escalation import after_rejections, escalated
+from .outcomes import decided
 from .states import AgentState, Charge, Counters, LoopState
 
 # ---- what is next
@@ -39,10 +41,8 @@ def _next(state: LoopState) -> Action:
         return Wait(kind=state.pending.kind, id=state.pending.id, until_us=state.pending.until_us)
     if state.status != "running":
         return Finish(status=state.status, code=state.code)
-    if state.accepted:
-        return Record(event=_accepted(state))
-    if _at_boundary(state) and (stop := _limit(state)):
-        return Record(event=stop)
+    if (end := decided(state, boundary=_at_boundary(state))) is not None:
+        return Record(event=end)
     return _act(state) if state.phase == "act" else _evaluate(state)
 
 
@@ -52,33 +52,19 @@ def _at_boundary(state: LoopState) -> bool:
     return not state.callback and agent.step in ("prompt", "ready", "back-off") and agent.state != "completed"
 
 
-def _limit(state: LoopState) -> ev.Stopped | None:
-    if has_cost_cap(state) and not state.settings.priced:
-        text = "a cost limit is set, and the price of a model is unknown"
-        return _stopped(
-            "usage-unavailable", "usage unavailable", text, "resume --price IN,OUT (USD per million tokens)"
-        )
-    if needs_usage(state) and state.unmetered:
-        text = f"the provider reported no usage for {state.unmetered} response(s) under a limit on cost or tokens"
-        return _stopped("usage-unavailable", "usage unavailable", text, "Use an endpoint that reports usage.")
-    if text := reached(state):
-        return _stopped("limit", f"budget: {text}", text, "treadle extend, then treadle resume")
-    return None
-
-
-def _stopped(code: Any, kind: str, evidence: str, advice: str) -> ev.Stopped:
-    return ev.Stopped(status="stopped", code=code, kind=kind, evidence=evidence, advice=advice)
-
-
 def _act(state: LoopState) -> Action:
     if state.baseline is None:
         if state.settings.baseline:
             return TakeBaseline(round=state.round)
         return Record(event=ev.BaselineTaken(tree=""))
     if state.settings.act == "callback":
+        if not state.callback and (action := guards.due(state)) is not None:
+            return action
         return _callback(state, RunActor)
     if state.agent.state == "completed":
         return FinishAct(output_json=state.agent.output_json, failure="")
+    if state.agent.step == "prompt" and (step := after_rejections(state)) is not None:
+        return Record(event=step)
     return agents.agent_action(state)
 
 
@@ -107,13 +93,6 @@ def _person(state: LoopState) -> Action:
     changed = f"\nFiles changed: {', '.join(state.last_changed)}" if state.last_changed else ""
     prompt = f"Is this done?\nTask: {state.task}\nResult: {state.last_output_json or state.act_failure}{changed}"
     return Record(event=ev.Suspended(id=f"r{state.round}.evaluation", kind="evaluation", prompt=prompt))
-
-
-def _accepted(state: LoopState) -> ev.Stopped:
-    evidence = state.evidence or f"accepted in round {state.round}"
-    if state.changed is False and not state.touched:
-        return ev.Stopped(status="done", code="no-change", kind="no change", evidence=evidence)
-    return ev.Stopped(status="done", code="accepted", kind="accepted", evidence=evidence)
 
 
 # ---- what happened
@@ -234,6 +213,9 @@ def _to_evaluate(state: LoopState, e: ev.ActFinished | ev.ActFailed, failure: st
         raise InvalidStateTransition(state.phase, "evaluate")
     state = _settle_charges(_spend(state, us=e.us))
     prompt = texts.evaluation(state.task, e.output_json, e.changed, failure)
+    seen = state.agent.guards
+    if state.settings.must_change:
+        seen = guards.round_left(seen, e.scope_receipt_json)
     known = bool(state.baseline)
     return replace(
         state,
@@ -245,6 +227,7 @@ def _to_evaluate(state: LoopState, e: ev.ActFinished | ev.ActFailed, failure: st
         changed=(state.changed or bool(e.changed)) if known else state.changed,
         preserved_leaf=state.agent.leaf,
         agent=AgentState(state="executing", prompt=prompt),
+        act_guards=seen,
         callback="",
         attempt=1,
         processes=(),
@@ -267,7 +250,7 @@ def _on_callback_raised(state: LoopState, e: ev.CallbackRaised) -> LoopState:
         code=code,
         outcome=code if e.timeout else "internal",
         evidence=e.message,
-        advice="Mend what raised, then resume --retry-incomplete.",
+        advice=texts.RAISED_ADVICE,
     )
 
 
@@ -305,7 +288,7 @@ def _on_judged(state: LoopState, e: ev.Judged) -> LoopState:
             code="exhausted",
             outcome="max iterations",
             evidence=f"all {state.round} rounds were rejected; last feedback: {e.feedback[:500]}",
-            advice="Read the feedback, then start anew with more rounds, a clearer task or another model.",
+            advice=texts.EXHAUSTED_ADVICE,
         )
     return replace(
         state,
@@ -316,6 +299,7 @@ def _on_judged(state: LoopState, e: ev.Judged) -> LoopState:
         last_receipt_json=None,
         last_changed=(),
         act_failure="",
+        rejections=state.rejections + 1,
         agent=_next_act(state, e.feedback),
     )
 
@@ -323,8 +307,10 @@ def _on_judged(state: LoopState, e: ev.Judged) -> LoopState:
 def _next_act(state: LoopState, feedback: str) -> AgentState:
     text = texts.feedback(feedback)
     if state.settings.act_agent.history == "fresh":
-        return AgentState(prompt=f"{state.task}\n\n{text}", origin="feedback")
-    return AgentState(prompt=text, origin="feedback", leaf=state.preserved_leaf)
+        return AgentState(
+            prompt=f"{state.task}\n\n{text}", origin="feedback", guards=guards.forgotten(state.act_guards)
+        )
+    return AgentState(prompt=text, origin="feedback", leaf=state.preserved_leaf, guards=state.act_guards)
 
 
 def _on_suspended(state: LoopState, e: ev.Suspended) -> LoopState:
@@ -366,6 +352,7 @@ def _on_extended(state: LoopState, e: ev.Extended) -> LoopState:
         act_policy=policy,
         max_rounds=settings.max_rounds if e.max_rounds is None else e.max_rounds,
         priced=settings.priced if e.priced is None else e.priced,
+        guards=with_guards(settings.guards, e.guards),
     )
     state = replace(state, settings=settings)
     return _reopened(state) if state.status == "stopped" else state
@@ -380,7 +367,7 @@ def _on_reopened(state: LoopState, _: ev.Reopened) -> LoopState:
 def _reopened(state: LoopState) -> LoopState:
     """A new agent run with the old counters: a failed one has no exit (AG-03)."""
     old = state.agent
-    agent = replace(old, quiet=0, recoveries=0, failures=0, failure="", retry_at_us=None, band=0)
+    agent = replace(old, guards=guards.anew(old.guards), failures=0, failure="", retry_at_us=None, band=0)
     if old.state == "failed":
         agent = replace(agent, state="executing", reason="")
     if old.step == "back-off":
@@ -397,6 +384,9 @@ def _on_adopted(state: LoopState, e: ev.Adopted) -> LoopState:
         limits=kept.limits,
         act_policy=kept.act_policy,
         evaluate_policy=kept.evaluate_policy,
+        guards=kept.guards,
+        must_change=kept.must_change,
+        edit_required=kept.edit_required,
         priced=kept.priced,
     )
     return replace(state, settings=settings, fingerprint=e.fingerprint, definition=e.definition, workspace=workspace)
@@ -404,6 +394,23 @@ def _on_adopted(state: LoopState, e: ev.Adopted) -> LoopState:
 
 def _on_workspace_changed(state: LoopState, e: ev.WorkspaceChanged) -> LoopState:
     return replace(state, note=texts.workspace_changed(e.paths))
+
+
+def _on_measured(state: LoopState, e: ev.WorkspaceMeasured) -> LoopState:
+    return replace(state, agent=replace(state.agent, guards=guards.measured(state, e.tree)))
+
+
+def _on_tripped(state: LoopState, e: ev.GuardTripped) -> LoopState:
+    fires = dict(state.fires)
+    fires[e.guard] = fires.get(e.guard, 0) + 1
+    agent = replace(state.agent, guards=guards.tripped(state.agent.guards, e))
+    state = replace(state, agent=agent, fires=tuple(fires.items()))
+    if e.response != "directive":
+        return state
+    text = guards.directive(e, state.phase)
+    if state.settings.act == "callback" and state.phase == "act":
+        return replace(state, feedback=f"{state.feedback}\n\n{text}" if state.feedback else text)
+    return replace(state, note=f"{state.note}\n\n{text}" if state.note else text)
 
 
 def _on_stopped(state: LoopState, e: ev.Stopped) -> LoopState:
@@ -479,5 +486,8 @@ _FOLD: dict[type[Value], Callable[[LoopState, Any], LoopState]] = {
     ev.Reopened: _on_reopened,
     ev.Adopted: _on_adopted,
     ev.WorkspaceChanged: _on_workspace_changed,
+    ev.WorkspaceMeasured: _on_measured,
+    ev.GuardTripped: _on_tripped,
+    ev.Escalated: escalated,
     ev.Stopped: _on_stopped,
 }

@@ -11,6 +11,8 @@ from treadle.core.settings import LoopSettings
 from treadle.core.usage import NO_USAGE, Usage
 from treadle.core.values import Value
 
+from .guard_state import GuardCounters
+
 AgentStateName = Literal["planning", "executing", "error_recovery", "completed", "failed"]
 
 AGENT_TRANSITIONS: dict[AgentStateName, frozenset[AgentStateName]] = {
@@ -46,8 +48,7 @@ class AgentState(Value, frozen=True, kw_only=True):
     doubt: str = ""  # mutating call that was in flight when its owner died
     found: str = ""  # what a probe said of it
     band: int = 0  # wrap-up messages given (AG-04)
-    quiet: int = 0  # turns in a row without a tool call (AG-11)
-    recoveries: int = 0  # batches in a row of which every call failed
+    guards: GuardCounters = GuardCounters()
     failures: int = 0  # requests in a row that failed
     failure: str = ""  # of the last one: kind and message
     retry_at_us: int | None = None
@@ -113,6 +114,11 @@ class LoopState(Value, frozen=True, kw_only=True):
     changed: bool | None = None  # whether any act changed the workspace; None: nobody can tell
     last_rejected_json: str | None = None
     last_act_model: str = ""
+    act_guards: GuardCounters = GuardCounters()  # act's, while evaluate runs
+    fires: tuple[tuple[str, int], ...] = ()  # guard -> how often it has tripped
+    rung: int = 0  # of the ladder that act's model stands on (FR-21)
+    evaluate_rung: int = 0
+    rejections: int = 0  # since the last change of act's model
     feedback: str | None = None
     accepted: bool = False
     pending: Suspended | None = None

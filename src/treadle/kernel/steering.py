@@ -10,6 +10,7 @@ import msgspec
 from treadle.core.endings import is_final
 from treadle.core.errors import AnswerRefused, InputError
 from treadle.core.events import Answered, Extended, Interrupted, Stopped
+from treadle.core.settings import with_guards
 from treadle.core.values import Value
 
 from .states import LoopState
@@ -46,6 +47,7 @@ class Extend(Value, frozen=True, kw_only=True, tag="extend"):
     max_cost_usd: Decimal | None = None
     max_duration_us: int | None = None
     max_tokens: int | None = None
+    guards: dict[str, int] = {}  # noqa: RUF012 - msgspec copies it
 
 
 Steering = Answer | Cancel | Pause | Extend
@@ -124,8 +126,11 @@ def _extended(state: LoopState, extend: Extend) -> Extended:
         ("max_time", extend.max_duration_us, settings.limits.max_duration_us),
         ("max_tokens", extend.max_tokens, settings.limits.max_tokens),
     )
-    if all(new is None for _, new, _ in pairs):
-        raise InputError("Say what to extend: --max-rounds, --max-turns, --max-cost, --max-time or --max-tokens.")
+    with_guards(settings.guards, extend.guards)
+    if all(new is None for _, new, _ in pairs) and not extend.guards:
+        raise InputError(
+            "Say what to extend: --max-rounds, --max-turns, --max-cost, --max-time, --max-tokens or --guard."
+        )
     for name, new, old in pairs:
         if new is not None and old is not None and new <= old:
             raise InputError(f"{name} is {old} already; {new} would not extend it.")
@@ -136,4 +141,5 @@ def _extended(state: LoopState, extend: Extend) -> Extended:
         max_cost_usd=extend.max_cost_usd,
         max_duration_us=extend.max_duration_us,
         max_tokens=extend.max_tokens,
+        guards=extend.guards,
     )

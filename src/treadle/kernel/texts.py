@@ -19,6 +19,8 @@ UNKNOWN_OUTCOME = (
     "Check before repeating it."
 )
 THRASH_ADVICE = "Read the last turns (treadle log), make the task or the check clearer, then resume --retry-incomplete."
+EXHAUSTED_ADVICE = "Read the feedback, then start anew with more rounds, a clearer task or another model."
+RAISED_ADVICE = "Mend what raised, then resume --retry-incomplete."
 PROVIDER_ADVICE = {
     "auth": "Check the provider's key, then resume --retry-incomplete.",
     "bad-request": "The provider refuses the request: check the model's name and settings, then resume --retry-incomplete.",
@@ -37,14 +39,22 @@ def wrap_up(left: int, phase: str) -> str:
     return f"{turns} left. Wrap up: {end}."
 
 
-def no_call(quiet: int, limit: int, phase: str) -> str:
-    """After a turn without a tool call; firmer at the limit (AG-11)."""
+def retune(guard: str) -> str:
+    """How a guard that was wrong is told so."""
+    return f" If it was making progress, raise the threshold: resume --retry-incomplete --guard {guard}=N."
+
+
+def refused_again(said: str) -> str:
+    """Instead of running a call that has failed before and can only fail again (AG-09)."""
+    return (
+        "Not run: this very call has failed before, for a reason that does not pass by itself, and nothing has changed since. "
+        f"Change the arguments, or do something else first. It was told then:\n{said}"
+    )
+
+
+def no_call(phase: str) -> str:
+    """After a turn without a tool call (AG-11)."""
     end = "finish(summary)" if phase == "act" else "verdict(accept, feedback)"
-    if quiet >= limit:
-        return (
-            f"You have made no tool call for {quiet} turns. Words change nothing here: call a tool now, or {end} to end. "
-            f"After {2 * limit - quiet} more such turns the loop is stopped."
-        )
     return f"That turn made no tool call. Go on with a tool, or call {end} to end."
 
 

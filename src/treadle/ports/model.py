@@ -19,6 +19,7 @@ class ToolDef(NamedTuple):
     description: str
     schema: dict[str, Any]  # JSON Schema of the arguments, an object
     kind: CallKind
+    polling: bool = False  # the same call may well give the same result again: no guard counts it
 
 
 class ModelRequest(NamedTuple):

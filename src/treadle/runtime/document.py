@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from treadle.core.endings import exit_code
 from treadle.core.usage import Usage
@@ -40,6 +41,13 @@ def document(execution_id: str, state: LoopState, *, signal: str = "") -> dict[s
         "in_doubt_usd": in_doubt.cost_usd,
         "usage": _usage(total.usage, in_doubt),
         "output": None if not state.last_output_json else msgspec.json.decode(state.last_output_json),
+        "guards": {
+            "limits": {name.replace("_", "-"): value for name, value in asdict(state.settings.guards).items()},
+            "fires": dict(state.fires),
+            "must_change": state.settings.must_change,
+        },
+        "model": state.last_act_model or None,
+        "rung": state.rung,
         "outcome": {"kind": state.outcome, "evidence": state.evidence, "advice": state.advice}
         if state.outcome
         else None,

@@ -12,7 +12,7 @@ from treadle.core.errors import LedgerDamaged
 from treadle.core.values import Value
 from treadle.tools.mcp import MCPServer, read_servers, server_from_text
 
-from .definitions import Agent, Command, Judge, Loop, Person
+from .definitions import Agent, Command, Judge, Loop, Person, Rung
 
 INSTRUCTIONS = "Work on the task until the check passes. The check: {check}"
 
@@ -32,6 +32,10 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
     sandbox: bool = False
     mcp: tuple[str, ...] = ()  # NAME=COMMAND or NAME=URL
     mcp_config: str = ""  # a file of servers; what it says of keys stays there
+    escalate_to: tuple[str, ...] = ()  # provider:model, or provider:model=IN/OUT
+    escalate_after: int = 2
+    guards: dict[str, int] = {}  # noqa: RUF012 - msgspec copies it
+    must_change: bool | None = None
     max_rounds: int = 10
     max_turns: int | None = None
     max_cost_usd: Decimal | None = None
@@ -57,6 +61,8 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
             max_tokens=self.max_tokens,
             protect=self.protect,
             sandbox=self.sandbox,
+            guards=self.guards,
+            must_change=self.must_change,
         )
 
     def _act(self) -> Agent | Command:
@@ -77,6 +83,8 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
             ),
             mcp=self._servers(),
             map_budget=self.map_budget,
+            escalate_to=tuple(rung(text) for text in self.escalate_to),
+            escalate_after=self.escalate_after,
         )
 
     def _servers(self) -> tuple[MCPServer, ...]:
@@ -89,6 +97,12 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
         if self.judge:
             return Judge(model=self.judge, base_url=self.base_url, price=self.price)
         return Person()
+
+
+def rung(text: str) -> str | Rung:
+    """A model of the ladder as it is typed, with a price of its own behind `=` where it has one."""
+    model, equals, price = text.strip().partition("=")
+    return Rung(model=model.strip(), price=price.replace("/", ",")) if equals else model
 
 
 def encode(definition: CommandLineLoop) -> str:

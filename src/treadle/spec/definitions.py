@@ -8,8 +8,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
-from treadle.core.errors import DefinitionError
+from treadle.core.errors import ConfigurationError, DefinitionError
 from treadle.core.messages import Message
+from treadle.core.settings import Guards, with_guards
 from treadle.ports.callback import Actor, Check, RoundContext, Verdict
 from treadle.ports.model import Model
 from treadle.ports.toolset import Toolset
@@ -23,13 +24,31 @@ def _nothing() -> Mapping[str, Any]:
     return {}
 
 
+def _no_guards() -> Mapping[str, int]:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rung:
+    """A model of a ladder that is reached or priced otherwise than the agent's first (FR-21). What is None is as there."""
+
+    model: str | Model
+    base_url: str | None = None
+    api_key: str | None = None
+    price: str | None = None
+    max_output_tokens: int | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Agent:
     """An agent with tools.
 
     `model` is "provider:model", or a Model of your own. With a workspace it has the built-in file and command tools, unless
     `builtin_tools` is false; `tools` adds toolsets or plain functions, `mcp` the tools of MCP servers. Limits here are the
-    actor's own policy: they count over all its rounds, and reaching one stops the loop (FR-09).
+    actor's own policy: they count over all its rounds, and reaching one stops the loop (FR-09). `escalate_to` is the ladder
+    above `model`: the next one takes over, to the end of the loop, after `escalate_after` rejections in a row (0: not for
+    that), when a guard would stop it, or when its provider fails for good. A name of the same provider is reached at the same
+    address, with the same key.
     """
 
     model: str | Model
@@ -56,6 +75,8 @@ class Agent:
     map_budget: int | None = (
         None  # tokens of the map of the workspace in the first prompt; 0: none; None: where it pays
     )
+    escalate_to: Sequence[str | Model | Rung] = ()
+    escalate_after: int = 2
 
     def __post_init__(self) -> None:
         if isinstance(self.model, str) and not self.model.strip():
@@ -63,6 +84,11 @@ class Agent:
         names = [server.name for server in self.mcp]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise DefinitionError(f"Two MCP servers have the name {twice[0]}.")
+        if isinstance(self.escalate_to, str):
+            raise DefinitionError(f"escalate_to is a sequence of models; write escalate_to=({self.escalate_to!r},).")
+        if any(isinstance(one, str) and not one.strip() for one in self.escalate_to):
+            raise DefinitionError("escalate_to names an empty model.")
+        _at_least("escalate_after", self.escalate_after, 0)
         _at_least("max_turns_per_act", self.max_turns_per_act, 1)
         _at_least("max_turns", self.max_turns, 1)
         if any(type(one) is not int or not 0 < one < 100 for one in self.warn_at):
@@ -97,7 +123,9 @@ class Loop:
     """A bounded act-evaluate loop.
 
     `act` works on the task; `evaluate` accepts or rejects with feedback, which opens the next round, up to `max_rounds`.
-    `evaluate` as a string is a command. The limits are totals over act and evaluate.
+    `evaluate` as a string is a command. The limits are totals over act and evaluate. `guards` are thresholds by name ("repeat": 6;
+    0 is off), for act and evaluate alike. `must_change`: whether the task must change something in the workspace; where it is
+    None its words tell. With True, nothing is accepted without a change.
     """
 
     name: str
@@ -111,6 +139,8 @@ class Loop:
     max_tokens: int | None = None
     protect: Sequence[str] = ()
     sandbox: bool = False
+    guards: Mapping[str, int] = field(default_factory=_no_guards)
+    must_change: bool | None = None
     input_type: type[Any] | None = None  # str, or a pydantic model or dataclass; the task text is made by `prompt`
     prompt: Callable[[Any], str] | None = None
     version: str = "1"
@@ -124,6 +154,7 @@ class Loop:
         if self.max_time_s is not None and not 0 < self.max_time_s < float("inf"):
             raise DefinitionError(f"max_time_s must be above 0, not {self.max_time_s}.")
         check_cost("max_cost_usd", self.max_cost_usd)
+        check_guards(self.guards)
         if isinstance(self.evaluate, str) and not self.evaluate.strip():
             raise DefinitionError("The check command is empty.")
 
@@ -134,6 +165,14 @@ def _at_least(name: str, value: object, least: int) -> None:
         return
     if type(value) is not int or value < least:
         raise DefinitionError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+
+
+def check_guards(guards: Mapping[str, int]) -> None:
+    """DefinitionError for a guard that there is not, or a threshold that it cannot have."""
+    try:
+        with_guards(Guards(), guards)
+    except ConfigurationError as error:
+        raise DefinitionError(str(error)) from error
 
 
 def check_cost(name: str, value: object) -> None:

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
-from treadle.core.errors import InputError
+from treadle.core.errors import ConfigurationError, InputError
+from treadle.core.settings import Guards, with_guards
 from treadle.core.values import Value
 from treadle.kernel.states import AGENT_TRANSITIONS, AgentStateName
 
@@ -45,7 +46,7 @@ class LoopFileError(InputError):
 
 
 class Control(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits. Those that are left out have their defaults; none of them switches a guard off."""
+    """Limits. Those that are left out have their defaults; a guard is off only where it is set to 0."""
 
     max_rounds: Annotated[Count | None, Meta(description="rounds of acting and checking; 10 where nothing is said")] = (
         None
@@ -58,6 +59,10 @@ class Control(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     warn_at: Annotated[
         tuple[Percent, ...] | None, Meta(description="per cent of the turns at which the model is told to wrap up")
     ] = None
+    guards: Annotated[
+        dict[Line, Annotated[int, Meta(ge=0)]], Meta(description="thresholds of guards by name, such as repeat: 6")
+    ] = field(default_factory=dict[str, int])
+    must_change: Annotated[bool, Meta(description="accept nothing without a change in the workspace")] = False
 
 
 class Foundation(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,6 +72,14 @@ class Foundation(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     base_url: Annotated[Line | None, Meta(description="an endpoint that speaks the provider's API")] = None
     price: Annotated[
         Line | None, Meta(description="USD per million tokens: input,output[,cache read[,cache write]]")
+    ] = None
+    escalate_to: Annotated[
+        tuple[Line, ...],
+        Meta(description="models that follow when this one fails, spins or is rejected: provider:model[=IN/OUT]"),
+    ] = ()
+    escalate_after: Annotated[
+        Annotated[int, Meta(ge=0, le=1_000_000)] | None,
+        Meta(description="rejections in a row until the next model; 0: not for that"),
     ] = None
     instructions: Annotated[Text, Meta(description="added to the static system prompt")] = ""
 
@@ -130,6 +143,12 @@ class LoopFile(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
 def contradictions(file: LoopFile) -> list[tuple[str, str]]:
     """(path, what is wrong) of what every single key allows but not all together."""
     found: list[tuple[str, str]] = []
+    try:
+        with_guards(Guards(), file.control.guards)
+    except ConfigurationError as error:
+        found.append(("control.guards", str(error)))
+    if file.act.agent_command and file.foundation.escalate_to:
+        found.append(("foundation.escalate_to", "a command acts, and it has no ladder of models. Leave one out."))
     if file.act.agent_command and file.foundation.model:
         found.append(
             ("act.agent_command", "both a command and foundation.model are given: one of them acts. Leave one out.")
@@ -185,6 +204,10 @@ def flags(file: LoopFile) -> dict[str, Any]:
         "max_turns": control.max_turns,
         "max_cost": control.max_cost,
         "max_time": control.max_time,
+        "guard": control.guards or None,
+        "must_change": control.must_change or None,
+        "escalate_to": list(foundation.escalate_to) or None,
+        "escalate_after": foundation.escalate_after,
     }
     return {name: value for name, value in found.items() if value is not None}
 

@@ -17,7 +17,14 @@ _SKIPPED = ("settings", "fingerprint", "definition", "input_json", "us", "at_us"
 
 def describe(event: Any) -> str:
     """On one line of at most 240 characters."""
-    return _message(event) or _of_loop(event) or _of_work(event) or _of_people(event) or _fields(event)
+    return (
+        _message(event)
+        or _of_loop(event)
+        or _of_work(event)
+        or _of_people(event)
+        or _of_guards(event)
+        or _fields(event)
+    )
 
 
 def _message(event: Any) -> str:
@@ -124,6 +131,19 @@ def _of_people(event: Any) -> str:
             return f"tried again by {one_line(event.actor, 40)}{why}"
         case ev.Adopted():
             return f"a changed definition, by {one_line(event.actor, 40)}"
+        case _:
+            return ""
+
+
+def _of_guards(event: Any) -> str:
+    match event:
+        case ev.GuardTripped():
+            said = {"directive": "the model is told", "compact": "one hard compaction", "stop": "it goes no further so"}
+            return f"{event.guard}: {one_line(event.evidence, 120)}; {said[event.response]}"
+        case ev.Escalated():
+            return f"to {event.model} (rung {event.rung}): {one_line(event.reason, 160)}"
+        case ev.WorkspaceMeasured():
+            return f"tree {event.tree[:12]}" if event.tree else one_line(event.note, 160) or "no tree"
         case _:
             return ""
 

@@ -19,7 +19,9 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITION
 class FunctionTool:
     """A function with its definition as a tool. Made by `tool`."""
 
-    def __init__(self, function: Callable[..., Any], kind: CallKind, name: str | None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], kind: CallKind, name: str | None, *, polling: bool = False
+    ) -> None:
         from pydantic import ConfigDict, TypeAdapter
         from pydantic.errors import PydanticUserError
         from typing_extensions import TypedDict  # pydantic insists on this one below Python 3.12
@@ -35,7 +37,7 @@ class FunctionTool:
         except PydanticUserError as error:
             raise DefinitionError(f"The tool {self._name} has an argument that JSON cannot express: {error}") from error
         schema.pop("title", None)
-        self.definition = ToolDef(self._name, inspect.getdoc(function) or self._name, schema, kind)
+        self.definition = ToolDef(self._name, inspect.getdoc(function) or self._name, schema, kind, polling)
 
     def _fields(self) -> tuple[dict[str, Any], str]:
         """Argument -> type; and the name of the argument that takes the ToolContext, if any."""
@@ -75,20 +77,30 @@ class FunctionTool:
 
 
 @overload
-def tool(function: Callable[..., Any], /, *, kind: CallKind = "mutating", name: str | None = None) -> FunctionTool: ...
-@overload
-def tool(*, kind: CallKind = "mutating", name: str | None = None) -> Callable[[Callable[..., Any]], FunctionTool]: ...
 def tool(
-    function: Callable[..., Any] | None = None, /, *, kind: CallKind = "mutating", name: str | None = None
+    function: Callable[..., Any], /, *, kind: CallKind = "mutating", name: str | None = None, polling: bool = False
+) -> FunctionTool: ...
+@overload
+def tool(
+    *, kind: CallKind = "mutating", name: str | None = None, polling: bool = False
+) -> Callable[[Callable[..., Any]], FunctionTool]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    kind: CallKind = "mutating",
+    name: str | None = None,
+    polling: bool = False,
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
     """Says what a call of the function may do to the world (`kind`) and what it is called: a call or a decorator.
 
     `mutating` is the cautious default: such a call runs alone and is never repeated by itself after a crash. An
-    argument annotated ToolContext is given the call's context and is not shown to the model. DefinitionError.
+    argument annotated ToolContext is given the call's context and is not shown to the model. `polling`: it is made for
+    asking again until something has happened, so no guard counts its calls. DefinitionError.
     """
     if function is None:
-        return lambda later: FunctionTool(later, kind, name)
-    return FunctionTool(function, kind, name)
+        return lambda later: FunctionTool(later, kind, name, polling=polling)
+    return FunctionTool(function, kind, name, polling=polling)
 
 
 class FunctionTools(Toolset):
