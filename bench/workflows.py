@@ -18,8 +18,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from treadle.app.workflow_runtime import WorkflowRuntime
 from treadle.app.stores import open_store
+from treadle.app.workflow_runtime import WorkflowRuntime
 from treadle.ports.clock import NO_CRASH_POINTS
 from treadle.settings import Settings
 from treadle.spec.workflows import AnyTask, Asks, PauseTask, Task, Workflow
@@ -101,6 +101,12 @@ asyncio.run(bench.wait(Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]))
 """
 
 
+def resident_mb() -> float:
+    """Of this process, now."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return round(int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024, 1)
+
+
 async def wait(folder: Path, tasks: int, on: str) -> None:
     """Prints this process's memory in MB while that many tasks wait on timers or on answers, in workflows of a hundred."""
 
@@ -120,10 +126,11 @@ async def wait(folder: Path, tasks: int, on: str) -> None:
     ]
     running = [asyncio.ensure_future(session.run()) for session in sessions]
     waits = "timers" if on == "timers" else "asking"
-    while sum(len(getattr(session.state, waits)) for session in sessions) < tasks // 100 * 100:
+    while True:
         await asyncio.sleep(0.05)
-    kib = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")).split()
-    print(round(int(kib[1]) / 1024, 1), flush=True)
+        if sum(len(getattr(session.state, waits)) for session in sessions) == tasks // 100 * 100:
+            break
+    print(resident_mb(), flush=True)
     for task in running:
         task.cancel()
     await asyncio.gather(*running, return_exceptions=True)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from treadle.app.api import Result, resume, resume_sync, run, run_sync
     from treadle.app.logs import log_tail
-    from treadle.app.workflows import Decision, WorkflowResult, resume_workflow, run_workflow
+    from treadle.app.workflows import Decision, WorkflowResult, resume_workflow, run_workflow, speculate
     from treadle.core.errors import TreadleError
     from treadle.core.usage import Usage
     from treadle.ports.callback import RoundContext, Verdict, accept, reject
+    from treadle.ports.speculation import Lost, Speculated
     from treadle.ports.task import LoopTaskContext, QuotaReached, TaskContext
     from treadle.ports.toolset import Toolset
     from treadle.spec.definitions import Agent, Command, Judge, Loop, Person, Rung
@@ -46,6 +47,7 @@ _HOMES = {
     "Loop": "treadle.spec.definitions",
     "LoopTask": "treadle.spec.workflows",
     "LoopTaskContext": "treadle.ports.task",
+    "Lost": "treadle.ports.speculation",
     "MCPServer": "treadle.tools.mcp",
     "OnQuota": "treadle.spec.workflows",
     "PauseTask": "treadle.spec.workflows",
@@ -54,8 +56,9 @@ _HOMES = {
     "Result": "treadle.app.api",
     "Retry": "treadle.spec.workflows",
     "RoundContext": "treadle.ports.callback",
-    "Rung": "treadle.spec.definitions",
     "RunTask": "treadle.spec.workflows",
+    "Rung": "treadle.spec.definitions",
+    "Speculated": "treadle.ports.speculation",
     "Task": "treadle.spec.workflows",
     "TaskContext": "treadle.ports.task",
     "Toolset": "treadle.ports.toolset",
@@ -73,6 +76,7 @@ _HOMES = {
     "run": "treadle.app.api",
     "run_sync": "treadle.app.api",
     "run_workflow": "treadle.app.workflows",
+    "speculate": "treadle.app.workflows",
     "tool": "treadle.tools.function",
 }
 
@@ -87,6 +91,7 @@ __all__ = [
     "Loop",
     "LoopTask",
     "LoopTaskContext",
+    "Lost",
     "MCPServer",
     "OnQuota",
     "PauseTask",
@@ -97,6 +102,7 @@ __all__ = [
     "RoundContext",
     "RunTask",
     "Rung",
+    "Speculated",
     "Task",
     "TaskContext",
     "Toolset",
@@ -115,6 +121,7 @@ __all__ = [
     "run",
     "run_sync",
     "run_workflow",
+    "speculate",
     "tool",
 ]
 

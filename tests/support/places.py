@@ -28,7 +28,7 @@ class Place:
     """One store, opened by as many processes as a test needs."""
 
     def __init__(self, kind: str, folder: Path) -> None:
-        self.kind, self.path, self.shared = kind, folder / "t.db", MemoryStore()
+        self.kind, self.folder, self.path, self.shared = kind, folder, folder / "t.db", MemoryStore()
         self.clock = VirtualClock()
 
     async def open(self) -> Ledger:

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.to_thread
 import msgspec
 
 from treadle.core.endings import is_final
 from treadle.core.errors import DefinitionError, UnknownExecution
+from treadle.core.redaction import Redactor, secrets_of
 from treadle.core.workflow_events import Question, QuestionKind
+from treadle.effects.candidates import remove_all
 from treadle.kernel.states import LoopState
 from treadle.kernel.steering import Answer as Answering
 from treadle.kernel.steering import Cancel, Extend
 from treadle.kernel.workflow_budget import standing
 from treadle.kernel.workflow_states import WorkflowState
-from treadle.ports.task import Answer, ChildState, Nest
+from treadle.ports.speculation import Candidate, Select, Speculated, Validate
+from treadle.ports.task import Answer, ChildState, Nest, TaskContext
 from treadle.spec.definitions import Loop
 from treadle.spec.workflows import Budget, Workflow
 
 from .build import build
 from .runtime import Reopening, Runtime, resting
+from .speculation import Speculation, folder_of
+from .workflow_build import provider_fault
 
 if TYPE_CHECKING:
     from .workflow_runtime import WorkflowRuntime
@@ -141,6 +149,35 @@ class Nesting(Nest):
             with anyio.CancelScope(shield=True):
                 await session.close()
 
+    async def speculate(
+        self,
+        ctx: TaskContext,
+        candidates: Sequence[Candidate | Any],
+        validate: Validate,
+        *,
+        select: Select,
+        workspace: str | Path | None,
+        input: Any,
+        key: str,
+        child: str,
+    ) -> Speculated:
+        """See the port."""
+        home = self.home
+        speculation = Speculation(
+            self,
+            home.ledger,
+            home.settings,
+            candidates,
+            validate,
+            select=select,
+            workspace=workspace,
+            child=(await self._named(child))[0],
+            fault=provider_fault(home.clock.wall_us),
+            redact=Redactor(secrets_of(home.settings.environ)).redact,
+            points=home.points,
+        )
+        return await speculation.run(ctx, input, key)
+
     async def state(self, child: str) -> ChildState | None:
         """See the port."""
         name, kind = await self._named(child)
@@ -162,6 +199,7 @@ class Nesting(Nest):
                 await self.loops.steer(name, Cancel(actor=actor))
         elif not is_final((found := await self.home.state(name)).status, found.code):
             await self.home.steer(name, [Cancel(actor=actor)])
+        await anyio.to_thread.run_sync(remove_all, folder_of(self.home.settings, name))
 
 
 def _least(own: Any, given: Any) -> Any:

@@ -25,6 +25,7 @@ from treadle.ports.ledger import Ledger
 from treadle.ports.observer import Observer
 from treadle.runtime.clock import SystemClock
 from treadle.runtime.contexts import Shared
+from treadle.runtime.journal import create_execution
 from treadle.runtime.workflow_document import document, with_tasks
 from treadle.runtime.workflow_driver import WorkflowDriver
 from treadle.runtime.workflow_journal import KIND, WorkflowJournal, load_workflow
@@ -119,7 +120,7 @@ class WorkflowRuntime:
         )
         # Made by hand, since the hub must be there before the first event is emitted.
         execution_id = execution_id or self.clock.new_id()
-        ownership = await self.ledger.create(execution_id, kind=KIND, owner=self.owner, at_us=started.at_us)
+        ownership = await create_execution(self.ledger, execution_id, kind=KIND, owner=self.owner, at_us=started.at_us)
         journal = WorkflowJournal(self.ledger, ownership, self.clock, self.observers, WorkflowState(), 0)
         journal.hub = self.hub
         journal.emit(started)

@@ -5,23 +5,34 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from treadle.core.endings import ending
-from treadle.core.errors import AnswerRefused, LoopExhausted, TaskError, UnknownDependency
+from treadle.core.errors import (
+    AnswerRefused,
+    ChildFailed,
+    LoopExhausted,
+    NoneAccepted,
+    TaskError,
+    UnknownDependency,
+    UnknownExecution,
+)
 from treadle.kernel.steering import Answer
 from treadle.kernel.workflow_budget import standing
 from treadle.kernel.workflow_states import WorkflowState
 from treadle.ports.clock import NO_CRASH_POINTS, Clock, CrashPoints
 from treadle.ports.ledger import Ledger
 from treadle.ports.observer import Observer
-from treadle.ports.task import Sink, TaskRef
+from treadle.ports.speculation import Candidate, Lost, Select, Speculated, Validate
+from treadle.ports.task import Sink, TaskContext, TaskRef
 from treadle.runtime.clock import SystemClock
 from treadle.runtime.workflow_document import document, with_tasks
 from treadle.settings import load_settings
-from treadle.spec.workflows import Budget, Workflow
+from treadle.spec.workflows import Budget, Task, Workflow
 from treadle.telemetry.hub import Hub
 
+from . import speculation
 from .runtime import Reopening
 from .stores import open_store
 from .workflow_build import build_workflow
@@ -186,6 +197,70 @@ async def resume_workflow(
             found = with_tasks(document(row.execution_id, state), state)
             return WorkflowResult(found, state, await runtime.outputs(row.execution_id, state))
         return await _driven(await runtime.resume(row.execution_id, workflow, how))
+
+
+async def speculate(
+    candidates: Sequence[Candidate | Any],
+    validate: Validate,
+    *,
+    select: Select = "first",
+    workspace: str | Path | None = None,
+    input: Any = None,
+    budget: Budget | None = None,
+    store: str | Ledger | None = None,
+    execution_id: str | None = None,
+    clock: Clock | None = None,
+    points: CrashPoints = NO_CRASH_POINTS,
+    quota_wait_s: float | None = None,
+) -> Speculated:
+    """As `ctx.speculate`, in an execution of its own; called again with the same `execution_id`, it goes on with that one.
+
+    DefinitionError before anything runs; NoneAccepted, or TaskError where it failed otherwise; ChildFailed where it rests unfinished:
+    it waits for an answer, a quota or more budget.
+    """
+    speculation.check(candidates, validate, select, workspace)
+    raised: list[Exception] = []
+
+    async def perform(ctx: TaskContext) -> dict[str, Any]:
+        try:
+            taken = await ctx.speculate(candidates, validate, select=select, workspace=workspace)
+        except NoneAccepted as error:
+            raised.append(error)
+            raise
+        return taken._asdict() | {"paths": list(taken.paths), "lost": [list(one) for one in taken.lost]}
+
+    task = Task("speculate", perform)
+    workflow = Workflow("speculation", [task], budget=budget or Budget())
+    async with _runtime(store, clock, points, (), (), quota_wait_s) as runtime:
+        result = await _started_or_resumed(runtime, workflow, input, execution_id)
+    if result.is_success:
+        value: Any = result.value(task)
+        return Speculated(
+            **value | {"paths": tuple(value["paths"]), "lost": tuple(Lost(*one) for one in value["lost"])}
+        )
+    failed = raised[0] if raised else result.error("speculate")
+    raise failed or ChildFailed(result.execution_id, result.status, result.code, result.state.evidence)
+
+
+async def _started_or_resumed(
+    runtime: WorkflowRuntime, workflow: Workflow, input: Any, execution_id: str | None
+) -> WorkflowResult:
+    if execution_id is None or not await _known(runtime.ledger, execution_id):
+        return await _driven(await runtime.start(workflow, input, execution_id=execution_id))
+    state, how = await runtime.state(execution_id), Reopening(actor="python")
+    check_identity(state, build_workflow(workflow, runtime.settings, runtime.clock, store=runtime.ledger.url))
+    if not runtime.resting(state, how):
+        return await _driven(await runtime.resume(execution_id, workflow, how))
+    found = with_tasks(document(execution_id, state), state)
+    return WorkflowResult(found, state, await runtime.outputs(execution_id, state))
+
+
+async def _known(ledger: Ledger, execution_id: str) -> bool:
+    try:
+        row = await ledger.row(execution_id)
+    except UnknownExecution:
+        return False
+    return row.execution_id == execution_id and row.head > 0
 
 
 async def _driven(session: WorkflowSession) -> WorkflowResult:

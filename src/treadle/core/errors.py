@@ -23,7 +23,7 @@ TreadleError
 ├── ScopeError                    the workspace's past cannot be read or put back
 ├── CheckTimeout                  a check took too long
 ├── TaskError                     a task of a workflow
-│   └── LoopExhausted  ChildFailed  UnknownDependency
+│   └── LoopExhausted  ChildFailed  UnknownDependency  NoneAccepted
 └── ReportError                   a report from user code
     └── InvalidUsage  InvalidReceipt  OutsideRound  InvalidVerdict  InvalidOutput
 """
@@ -235,6 +235,15 @@ class ChildFailed(TaskError):
     def __init__(self, child: str, status: str, code: str, evidence: str) -> None:
         self.child, self.status, self.code, self.evidence = child, status, code, evidence
         super().__init__(f"{child}: {status}, {code}: {evidence}")
+
+
+class NoneAccepted(TaskError):
+    """No candidate of a speculation was accepted. `reasons` has one for each, in their order."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        self.reasons = tuple(reasons)
+        listed = "; ".join(f"{number}: {reason[:200]}" for number, reason in enumerate(self.reasons, start=1))
+        super().__init__(f"none of {len(self.reasons)} candidates was accepted: {listed}")
 
 
 class UnknownDependency(TaskError):

@@ -78,7 +78,7 @@ class GitScope(Scope):
         if head != base:
             await self._keep(store, head, f"refs/treadle/=heads/{head}")
         raw = await self._compare(store, base, head)
-        return ScopeReceipt(base, head, tuple(_shown(change.path) for change in _changes(raw)), sha256(raw).hexdigest())
+        return ScopeReceipt(base, head, self._paths(raw), sha256(raw).hexdigest())
 
     async def diff(self, base: str, head: str | None = None) -> str:
         """A unified diff, renames as such, binary files by name only; undecodable bytes are replaced."""
@@ -233,6 +233,10 @@ class GitScope(Scope):
     async def _compare(self, store: GitStore, base: str, head: str) -> bytes:
         how = ("-z", "--raw", "--no-renames", "--no-abbrev", f"--relative={store.prefix}")
         return (await self._run(store, *_DIFF_TREE, *how, base, head)).out
+
+    @staticmethod
+    def _paths(raw: bytes) -> tuple[str, ...]:
+        return tuple(_shown(change.path) for change in _changes(raw))
 
     @asynccontextmanager
     async def _staged(self, store: GitStore, base: str, changes: list[_Change]) -> AsyncGenerator[Path]:

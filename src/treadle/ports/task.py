@@ -6,12 +6,15 @@ Suspend, QuotaReached and BudgetReached are control flow that `except Exception`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, NoReturn, TypeVar
 
 from treadle.core.usage import Usage
 from treadle.core.workflow_events import Question
+
+from .speculation import Candidate, Select, Speculated, Validate
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -170,6 +173,7 @@ class TaskContext(ABC):
     interaction: Interaction | None
     observation: ObservationHub
     signal: Signal
+    workspace: Path | None = None  # of a candidate in `speculate`: a folder of its own
 
     @abstractmethod
     def key_for(self, call: str) -> str:
@@ -204,6 +208,25 @@ class TaskContext(ABC):
         """Runs a Loop or a Workflow inside this phase, as an execution of its own that a replay finds again by `key`.
 
         Its usage is charged here, once; its questions are asked here. ChildFailed where it does not end well.
+        """
+
+    @abstractmethod
+    async def speculate(
+        self,
+        candidates: Sequence[Candidate | Any],
+        validate: Validate,
+        *,
+        select: Select = "first",
+        workspace: str | Path | None = None,
+        input: Any = None,
+        key: str = "speculate",
+    ) -> Speculated:
+        """Runs up to 8 candidates side by side and takes the first that `validate` accepts, or the best (TC-28).
+
+        A candidate is an async function of its context, a Loop or a Workflow. With a `workspace` each works in a folder of
+        its own, made from one pinned baseline, and the changes of the one that is taken are put into the workspace. What all
+        of them cost is charged here. A replay finds by `key` what has been done, and does not pay for it again.
+        DefinitionError before anything runs; NoneAccepted; ChildFailed; ScopeError where the workspace has changed meanwhile.
         """
 
 
@@ -253,6 +276,21 @@ class Nest(ABC):
         retry: bool,
     ) -> ChildState:
         """Starts the execution, or goes on with it, until it rests. `answers`: (request, answer) to questions of it."""
+
+    @abstractmethod
+    async def speculate(
+        self,
+        ctx: TaskContext,
+        candidates: Sequence[Candidate | Any],
+        validate: Validate,
+        *,
+        select: Select,
+        workspace: str | Path | None,
+        input: Any,
+        key: str,
+        child: str,
+    ) -> Speculated:
+        """As TaskContext.speculate, in an execution with the id `child`."""
 
     @abstractmethod
     async def state(self, child: str) -> ChildState | None:

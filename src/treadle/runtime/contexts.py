@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import anyio
@@ -19,6 +20,7 @@ from treadle.kernel.workflow import Condition, Perform
 from treadle.kernel.workflow_accounts import minus
 from treadle.kernel.workflow_budget import admission, may_settle, room
 from treadle.kernel.workflow_states import TaskState
+from treadle.ports.speculation import Candidate, Select, Speculated, Validate
 from treadle.ports.task import (
     Answer,
     BudgetReached,
@@ -238,6 +240,22 @@ class HostedContext(LoopTaskContext):
             raise
         self._charge(child, found)
         return self._came_to(child, found)
+
+    async def speculate(
+        self,
+        candidates: Sequence[Candidate | Any],
+        validate: Validate,
+        *,
+        select: Select = "first",
+        workspace: str | Path | None = None,
+        input: Any = None,
+        key: str = "speculate",
+    ) -> Speculated:
+        self.inside()
+        child = child_id(self.execution_id, self.task, self.round, self.phase, key)
+        return await self._shared.nest.speculate(
+            self, candidates, validate, select=select, workspace=workspace, input=input, key=key, child=child
+        )
 
     async def _reserve(self, child: str, key: str, cost: Decimal | None) -> tuple[Decimal | None, int | None]:
         """(USD, tokens) that the child may have used in all, reserved for it from now on."""

@@ -68,7 +68,7 @@ class Machine(Generic[S]):
 LOOP = Machine("loop", LoopState, advance, freeze, thaw, SNAPSHOT_VERSION, summary_bytes, RESTS, SUMMARISED)
 
 
-async def _create(ledger: Ledger, execution_id: str, *, kind: str, owner: str, at_us: int) -> Ownership:
+async def create_execution(ledger: Ledger, execution_id: str, *, kind: str, owner: str, at_us: int) -> Ownership:
     """A new execution; or one that died between its making and its first record, which is as good as new."""
     try:
         return await ledger.create(execution_id, kind=kind, owner=owner, at_us=at_us)
@@ -156,7 +156,7 @@ class JournalOf(Generic[S]):
     ) -> Self:
         """A new execution with its first record, durable when this returns."""
         machine = cls.machine
-        ownership = await _create(ledger, execution_id, kind=machine.kind, owner=owner, at_us=started.at_us)
+        ownership = await create_execution(ledger, execution_id, kind=machine.kind, owner=owner, at_us=started.at_us)
         journal = cls(ledger, ownership, clock, observers, machine.initial(), 0)
         journal.emit(started)
         await journal.flush()

@@ -28,6 +28,9 @@ WORKFLOW_POINTS = (
     "after-perform",
     "before-attempt",
     "after-attempt",
+    "before-take",
+    "after-take",
+    "candidates-cleared",
 )
 """Besides before-check and after-check, which loops reach, too."""
 LEDGER_POINTS = ("ledger.before-commit", "ledger.in-transaction", "ledger.after-commit", "ledger.in-acquire")
