@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from treadle.core.errors import TreadleError
     from treadle.core.usage import Usage
     from treadle.ports.callback import RoundContext, Verdict, accept, reject
+    from treadle.ports.prompt import Section
     from treadle.ports.speculation import Lost, Speculated
     from treadle.ports.task import LoopTaskContext, QuotaReached, TaskContext
     from treadle.ports.toolset import Toolset
@@ -38,6 +39,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Agent": "treadle.spec.definitions",
+    "Section": "treadle.ports.prompt",
     "ApprovalTask": "treadle.spec.workflows",
     "Asks": "treadle.spec.workflows",
     "Budget": "treadle.spec.workflows",
@@ -102,6 +104,7 @@ __all__ = [
     "RoundContext",
     "RunTask",
     "Rung",
+    "Section",
     "Speculated",
     "Task",
     "TaskContext",

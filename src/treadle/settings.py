@@ -32,6 +32,9 @@ KNOWN = (
     "mcp_config",
     "guard",
     "escalate_to",
+    "window",
+    "compact",
+    "compact_at",
 )
 WORKSPACE_FILE = Path(".treadle") / "config.toml"
 # A workspace may come from anybody: its file can send no key elsewhere, run nothing on its own and move no store.
@@ -45,6 +48,9 @@ WORKSPACE_KNOWN = (
     "map_budget",
     "protect",
     "guard",
+    "window",
+    "compact",
+    "compact_at",
 )
 
 

@@ -101,8 +101,8 @@ class Machine:
             case act.TakeBaseline() | act.MeasureWorkspace():
                 taken = isinstance(action, act.TakeBaseline)
                 return ev.BaselineTaken(tree="t1") if taken else ev.WorkspaceMeasured(tree="t1")
-            case act.IntendModel():
-                return ev.ModelIntended(call=action.call, reserve=RESERVE, request="d", model="test:m")
+            case act.IntendModel() | act.IntendCompaction():
+                return intent(action)
             case act.CallModel():
                 turn = self.turns.pop(0)
                 calls = () if isinstance(turn, str) else tuple(turn)
@@ -140,6 +140,13 @@ class Machine:
 
     def seen(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
+
+
+def intent(action: act.IntendModel | act.IntendCompaction) -> Any:
+    """A request is intended; there is never anything to compact."""
+    if isinstance(action, act.IntendModel):
+        return ev.ModelIntended(call=action.call, reserve=RESERVE, request="d", model="test:m")
+    return ev.CompactionFailed(call=action.call, depth=action.depth, by=action.by, reason="nothing")
 
 
 def results(state: LoopState, calls: Iterable[ToolCall], status: str = OK, us: int = 0) -> ToolsFinished:

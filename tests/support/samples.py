@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from support.machine import settings
 from treadle.core import events as ev
-from treadle.core.messages import MapGiven, ModelResponded, Prompted, ToolCall, ToolResult, ToolsFinished
+from treadle.core.messages import Compacted, MapGiven, ModelResponded, Prompted, ToolCall, ToolResult, ToolsFinished
 from treadle.core.usage import Usage
 from treadle.core.values import Value
 
@@ -17,6 +17,10 @@ USAGE = Usage(
     cache_write_tokens=4,
     requests=5,
     cost_usd=Decimal("0.000001"),
+)
+
+FACTS = ev.PromptFacts(
+    key="k", static="s", tools="t", window=8, reserved=2, static_tokens=1, tools_tokens=1, changed=("tools",)
 )
 
 EVENTS: tuple[Value, ...] = (
@@ -38,7 +42,7 @@ EVENTS: tuple[Value, ...] = (
         origin="task",
         map=MapGiven(budget=9, tokens=8, modality="debug", files=7, files_left=6, definitions_left=5, us=4, none="n"),
     ),
-    ev.ModelIntended(call="c", reserve=USAGE, request="d", model="p:m"),
+    ev.ModelIntended(call="c", reserve=USAGE, request="d", model="p:m", prompt=FACTS),
     ModelResponded(
         parent=1,
         call="c",
@@ -91,5 +95,51 @@ EVENTS: tuple[Value, ...] = (
     ev.WorkspaceMeasured(tree="t", note="n"),
     ev.GuardTripped(guard="repeat", response="directive", count=4, evidence="e"),
     ev.Escalated(rung=1, model="p:m", reason="r"),
+    ev.CompactionRequested(depth="full", actor="a", at_us=1, by="guard"),
+    ev.CompactionIntended(
+        call="c",
+        depth="auto",
+        by="pressure",
+        reserve=USAGE,
+        request="d",
+        model="p:m",
+        base=9,
+        cut=7,
+        keep=(2,),
+        before=90,
+        calibration=1000,
+    ),
+    Compacted(
+        parent=2,
+        base=9,
+        depth="clamp",
+        by="overflow",
+        cut=7,
+        keep=(2, 4),
+        summary="s",
+        trim_before=8,
+        trim_over=600,
+        trim_to=120,
+        clip_to=400,
+        before=90,
+        after=40,
+        calibration=1000,
+        call="c",
+        usage=USAGE,
+        us=3,
+    ),
+    ev.CompactionFailed(
+        call="c",
+        depth="full",
+        by="person",
+        reason="provider",
+        message="m",
+        kind="overload",
+        usage=USAGE,
+        us=2,
+        maybe_charged=True,
+        opens=True,
+    ),
+    ev.CompactionJudged(before=90, after=40, saved=50, shrunk=True, breaker="closes"),
     ev.Stopped(status="stopped", code="limit", kind="k", evidence="e", advice="a"),
 )

@@ -156,6 +156,7 @@ def _agent(
         examples=agent.examples,
         tool_choice=agent.tool_choice,
         settings=dict(agent.settings),
+        sections=tuple(agent.sections),
     )
 
 
@@ -190,6 +191,7 @@ def _model(agent: Agent, settings: Settings, clock: Clock) -> Model:
         api_key=agent.api_key,
         price=None if agent.price is None else parse_price(agent.price),
         max_output_tokens=agent.max_output_tokens,
+        context_window=agent.context_window,
         now_us=clock.wall_us,
         environ=settings.environ,
     )
@@ -300,6 +302,8 @@ def _agent_settings(agent: Agent | None, parts: object) -> AgentSettings:
         map_asked=agent.map_budget is not None,
         ladder=tuple(model.name for model in models) if agent.escalate_to else (),
         escalate_after=agent.escalate_after,
+        compact=agent.compact,
+        compact_at=round(agent.compact_at * 100),
     )
 
 
@@ -322,7 +326,8 @@ def _fingerprint(loop: Loop, act: AgentParts | Actor, evaluate: AgentParts | Che
     }
     for role, part, definition in (("act", act, loop.act), ("evaluate", evaluate, loop.evaluate)):
         if isinstance(part, AgentParts):
-            parts[f"{role} prompt"] = part.static
+            fixed = [[s.name, s.text if isinstance(s.text, str) else ""] for s in part.sections if s.kind == "static"]
+            parts[f"{role} prompt"] = [part.static, *fixed] if fixed else part.static
             parts[f"{role} examples"] = [msgspec.json.encode(example).decode() for example in part.examples]
             parts[f"{role} tools"] = part.toolset.identity()
         else:

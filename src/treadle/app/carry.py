@@ -29,7 +29,7 @@ from treadle.core.errors import (
     UnsupportedVersion,
     WrongKind,
 )
-from treadle.core.messages import ModelResponded, Prompted, ToolsFinished
+from treadle.core.messages import BRANCHING, ToolsFinished
 from treadle.kernel.continuation import frame_of, identity_of
 from treadle.kernel.frame import SCHEMA, LoopFrame, dump_frame, load_frame
 from treadle.kernel.loop import advance
@@ -193,7 +193,7 @@ async def import_into(
         for event in more:
             state = advance(state, event)
             kind, version, body = encode(event)
-            parent = event.parent if isinstance(event, Prompted | ModelResponded | ToolsFinished) else None
+            parent = event.parent if isinstance(event, BRANCHING) else None
             records.append(Record(state.seq, kind, version, parent, at_us, body))
         await _commit(ledger, _batch(ownership, carried, records, state))
         return state

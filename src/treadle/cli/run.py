@@ -17,13 +17,14 @@ from treadle.core.settings import MAP_FEWEST, MAP_MOST, MAP_TOKENS
 
 from .arguments import Namespace, Parser
 from .person import user_name
-from .values import cost, from_zero, seconds, sink_names, text, texts, whole
+from .values import cost, from_zero, one_of, ratio, seconds, sink_names, text, texts, tokens, whole
 
 if TYPE_CHECKING:
     from treadle.app.runtime import Runtime, Session
     from treadle.spec.commandline import CommandLineLoop
 
 DEFAULT_ROUNDS = 10
+DEPTHS = ("off", "micro", "auto", "full")
 ACTORS = (
     "model",
     "agent_command",
@@ -47,6 +48,9 @@ LIMITS = (
     "max_cost",
     "max_time",
     "map_budget",
+    "window",
+    "compact",
+    "compact_at",
 )
 
 
@@ -103,10 +107,26 @@ def parser(name: str) -> Parser:
         help=f"tokens for a map of the workspace in the first prompt; 0: none (default: {MAP_TOKENS:,}, in a git"
         f" repository of {MAP_FEWEST} to {MAP_MOST:,} files)",
     )
+    _window_options(made)
     made.store().notify().sinks()
     made.flag("--detach", help="run in the background, and print the execution's id")
     made.add_argument("--detached", help=argparse.SUPPRESS)
     return made.json().quiet()
+
+
+def _window_options(made: Parser) -> None:
+    made.option(
+        "--window", metavar="N", type=tokens("--window"), help="tokens that the model reads at once, where unknown: 32k"
+    )
+    made.option(
+        "--compact",
+        metavar="DEPTH",
+        type=one_of("--compact", DEPTHS),
+        help="how deep at most: off, micro, auto, full (default)",
+    )
+    made.option(
+        "--compact-at", metavar="RATIO", type=ratio("--compact-at"), help="of the window at which to (default: 0.8)"
+    )
 
 
 def run(given: Namespace) -> int:
@@ -262,6 +282,9 @@ def defined(given: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path)
         escalate_after=given.get("escalate_after", 2),
         guards=given.get("guard") or {},
         must_change=True if given.get("must_change") else None,
+        window=_read(chosen("window"), tokens("window")),
+        compact=_read(chosen("compact"), one_of("compact", DEPTHS)) or "full",
+        compact_at=_read(chosen("compact_at"), ratio("compact_at")) or 0.8,
         max_rounds=_read(chosen("max_rounds"), whole("max_rounds")) or DEFAULT_ROUNDS,
         max_turns=_read(chosen("max_turns"), whole("max_turns")),
         max_cost_usd=_read(chosen("max_cost"), cost("max_cost")),

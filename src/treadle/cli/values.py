@@ -53,6 +53,52 @@ def from_zero(name: str) -> Callable[[Any], int]:
     return named(read, "n")
 
 
+def tokens(name: str) -> Callable[[Any], int]:
+    """The size of a window: a whole number, 32k, 1M."""
+
+    def read(value: Any) -> int:
+        from treadle.spec.definitions import LEAST_WINDOW
+
+        match = re.fullmatch(r"(\d{1,9})([kKmM]?)", "" if isinstance(value, bool) else str(value).strip(), re.ASCII)
+        found = int(match[1]) * {"": 1, "k": 1_000, "m": 1_000_000}[match[2].lower()] if match else 0
+        if not LEAST_WINDOW <= found <= 100_000_000:
+            raise ConfigurationError(
+                f"{name} {value!r} is no number of tokens of at least {LEAST_WINDOW:,}. Examples: {name} 32768, {name} 128k"
+            )
+        return found
+
+    return named(read, "n")
+
+
+def ratio(name: str) -> Callable[[Any], float]:
+    """A share, from 0.1 to 1."""
+
+    def read(value: Any) -> float:
+        from treadle.spec.definitions import LEAST_RATIO
+
+        try:
+            found = 0.0 if isinstance(value, bool) else float(str(value).strip())
+        except ValueError:
+            found = 0.0
+        if not LEAST_RATIO <= found <= 1:
+            raise ConfigurationError(f"{name} {value!r} is no share between {LEAST_RATIO} and 1. Example: {name} 0.8")
+        return found
+
+    return named(read, "ratio")
+
+
+def one_of(name: str, choices: tuple[str, ...]) -> Callable[[Any], str]:
+    """One of these words."""
+
+    def read(value: Any) -> str:
+        found = "off" if value is False else str(value).strip()  # TOML and YAML may say off as false
+        if found not in choices:
+            raise ConfigurationError(f"{name} {value!r} is none of {', '.join(choices)}.")
+        return found
+
+    return named(read, "choice")
+
+
 def seconds(name: str) -> Callable[[Any], float]:
     """A duration: 90, 90s, 10m, 2h, 1h30m."""
 

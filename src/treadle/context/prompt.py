@@ -1,6 +1,11 @@
-"""The static part of the system prompt: the same bytes in every request of a loop, so that the provider's cache holds (AG-14)."""
+"""The system prompt: a static part, the same bytes in every request of a loop so that the provider's cache holds, and the rest (AG-14)."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from treadle.ports.prompt import Render, Section
 
 ACT = """\
 You are an engineer at work in a folder, the workspace. You act only through tools; what you say without a tool changes nothing.
@@ -26,3 +31,58 @@ def static_prompt(role: str, instructions: str = "", protected: tuple[str, ...] 
     if instructions.strip():
         parts.append(instructions.strip())
     return "\n\n".join(parts)
+
+
+class StaticSectionChanged(UserWarning):
+    """A static section of the prompt is not what it was: state of a turn has leaked into it. The first text is kept.
+
+    A warning at run time; with `-W error`, as in tests, it is raised.
+    """
+
+
+class SystemPrompt:
+    """The sections of one agent's prompt, split where the provider's cache ends (AG-14)."""
+
+    def __init__(self, static: str, sections: Sequence[Section] = (), dynamic: Render | None = None) -> None:
+        self._static = static
+        self._fixed = [section for section in sections if section.kind != "dynamic"]
+        self._dynamic = [section for section in sections if section.kind == "dynamic"]
+        self._more = dynamic
+        self._first: dict[str, str] = {}
+        self._checked = any(not isinstance(section.text, str) for section in self._fixed)
+        self._whole: str | None = None
+
+    def static(self, state: Any) -> str:
+        """What is cached. StaticSectionChanged is warned of where a static section says something else than at first."""
+        if self._whole is not None and not self._checked:
+            return self._whole
+        texts = [self._static, *(self._text(section, state) for section in self._fixed)]
+        whole = "\n\n".join(text for text in texts if text.strip())
+        if self._whole is None or whole != self._whole:  # the same object while it is the same text
+            self._whole = whole
+        return self._whole
+
+    def _text(self, section: Section, state: Any) -> str:
+        text = _rendered(section, state)
+        if section.kind == "catalogue":
+            return text
+        first = self._first.setdefault(section.name, text)
+        if text != first:
+            import warnings
+
+            said = f"The static section {section.name!r} of the prompt changes from turn to turn, which would empty the provider's cache: "
+            warnings.warn(StaticSectionChanged(said + "make it dynamic. Its first text is kept."), stacklevel=2)
+        return first
+
+    def dynamic(self, state: Any) -> str:
+        """What is made anew for each request."""
+        if not self._dynamic and self._more is None:
+            return ""
+        texts = [_rendered(section, state) for section in self._dynamic]
+        if self._more is not None:
+            texts.append(self._more(state))
+        return "\n\n".join(text for text in texts if text.strip())
+
+
+def _rendered(section: Section, state: Any) -> str:
+    return section.text if isinstance(section.text, str) else section.text(state)

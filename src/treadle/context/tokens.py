@@ -4,21 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-CHARACTERS = 4  # of ASCII in one token
-FOREIGN = 4  # one character outside ASCII weighs as much as a whole token
+from treadle.core.tokens import CHARACTERS, FOREIGN, estimate, weight
+
+__all__ = ["CHARACTERS", "FOREIGN", "Measure", "estimate", "weight"]
 
 Measure = Callable[[str], int]
-"""The tokens of a text. It must not shrink when text is appended."""
-
-
-def weight(text: str) -> int:
-    """The text's length in quarter tokens. Adds up over concatenation, so a renderer can count piece by piece."""
-    if text.isascii():
-        return len(text)
-    foreign = sum(character > "\x7f" for character in text)
-    return len(text) + foreign * (FOREIGN - 1)
-
-
-def estimate(text: str) -> int:
-    """The tokens of a text, rounded up. A provider's own count, where it is known, may serve as `Measure` instead."""
-    return -(-weight(text) // CHARACTERS)
+"""The tokens of a text. It must not shrink when text is appended. A provider's own count, where it is known, may serve."""

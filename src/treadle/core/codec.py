@@ -25,6 +25,9 @@ _WITH_USAGE: dict[str, tuple[str, ...]] = {
     "model.intended": ("reserve",),
     "usage.reported": ("usage",),
     "charge.intended": ("reserve",),
+    "compaction.intended": ("reserve",),
+    "compacted": ("usage",),
+    "compaction.failed": ("usage",),
     **USAGE_FIELDS,
 }
 

@@ -11,10 +11,11 @@ from typing import Literal
 
 from .endings import Code, Status
 from .errors import ProviderErrorKind
-from .messages import ModelResponded, Prompted, ToolsFinished
+from .messages import Compacted, ModelResponded, Prompted, ToolsFinished
 from .settings import GuardName, LoopSettings
 from .usage import Usage
 from .values import Value
+from .window_events import CompactionFailed, CompactionIntended, CompactionJudged, CompactionRequested, PromptFacts
 
 Phase = Literal["act", "evaluate"]
 SuspensionKind = Literal["question", "approval", "evaluation", "quota"]
@@ -55,6 +56,7 @@ class ModelIntended(Value, frozen=True, kw_only=True):
     reserve: Usage
     request: str  # digest of what is sent (AG-27)
     model: str
+    prompt: PromptFacts | None = None  # where it is not what it was at the request before (AG-14)
 
 
 class ModelFailed(Value, frozen=True, kw_only=True):
@@ -280,6 +282,11 @@ Event = (
     | WorkspaceMeasured
     | GuardTripped
     | Escalated
+    | CompactionRequested
+    | CompactionIntended
+    | Compacted
+    | CompactionFailed
+    | CompactionJudged
     | Stopped
 )
 
@@ -312,6 +319,11 @@ KINDS: dict[str, type[Value]] = {
     "workspace.measured": WorkspaceMeasured,
     "guard.tripped": GuardTripped,
     "escalated": Escalated,
+    "compaction.requested": CompactionRequested,
+    "compaction.intended": CompactionIntended,
+    "compacted": Compacted,
+    "compaction.failed": CompactionFailed,
+    "compaction.judged": CompactionJudged,
     "stopped": Stopped,
 }
-MESSAGE_KINDS = ("prompted", "model.responded", "tools.finished")
+MESSAGE_KINDS = ("prompted", "model.responded", "tools.finished", "compacted")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from .usage import Usage
+from .usage import NO_USAGE, Usage
 from .values import Value
 
 CallKind = Literal["read", "idempotent", "mutating", "ask", "finish", "verdict", "invalid"]
@@ -19,6 +19,16 @@ invalid     failed validation: never runs (AG-15)
 """
 
 ResultStatus = Literal["ok", "error", "unknown", "not-run"]
+Origin = Literal["task", "feedback", "wrap-up", "directive", "person", "summary"]
+Depth = Literal["micro", "auto", "full", "clamp"]
+"""How deep a compaction goes.
+
+micro  old tool outputs become stubs that say how to read them back
+auto   early turns become a summary
+full   only what is pinned, a summary and the last turns stay
+clamp  early turns are left out without a summary: the last resort before a request that would not fit
+"""
+Cause = Literal["pressure", "person", "guard", "overflow"]
 
 
 class ToolCall(Value, frozen=True, kw_only=True):
@@ -62,7 +72,7 @@ class Prompted(Value, frozen=True, kw_only=True):
 
     parent: int | None
     text: str
-    origin: Literal["task", "feedback", "wrap-up", "directive", "person"] = "task"
+    origin: Origin = "task"
     map: MapGiven | None = None
 
 
@@ -87,5 +97,34 @@ class ToolsFinished(Value, frozen=True, kw_only=True):
     us: int
 
 
+class Compacted(Value, frozen=True, kw_only=True):
+    """The conversation goes on on a new branch: nothing is rewritten. What it holds is told in terms of the old one.
+
+    Messages of the old branch, up to its leaf `base`, in order: those before `cut` are folded but for `keep`; the summary stands
+    between them and the rest. Tool outputs before `trim_before` that are longer than `trim_over` characters are cut to
+    `trim_to`; all others to `clip_to` where it is given. `kernel.compress.compacted` makes the view of it.
+    """
+
+    parent: int | None  # where the new branch leaves the old one: up to here both are the same
+    base: int
+    depth: Depth
+    by: Cause
+    cut: int = 0  # 0: nothing is folded
+    keep: tuple[int, ...] = ()
+    summary: str = ""
+    trim_before: int = 0  # 0: none
+    trim_over: int = 0
+    trim_to: int = 0
+    clip_to: int | None = None
+    before: int  # tokens of the window, measured
+    after: int  # ... and estimated with the same calibration
+    calibration: int  # provider's count per estimated token, in thousandths
+    call: str = ""
+    usage: Usage = NO_USAGE  # what the summary cost
+    us: int = 0
+
+
 Message = Prompted | ModelResponded | ToolsFinished
 MESSAGES = (Prompted, ModelResponded, ToolsFinished)
+BRANCHING = (*MESSAGES, Compacted)
+"""Records with a parent: the nodes of the tree."""

@@ -86,6 +86,8 @@ class AgentSettings(Value, frozen=True, kw_only=True):
     map_asked: bool = False  # somebody named that budget, so the map is made of any workspace
     ladder: tuple[str, ...] = ()  # names of its models, from the first to the last resort (FR-21); empty: one only
     escalate_after: int = 2  # rejections in a row until the next model; 0: never for that
+    compact: Literal["off", "micro", "auto", "full"] = "full"  # how deep a compaction goes at most (AG-12)
+    compact_at: int = 80  # per cent of the window that make one due (AG-13)
     provider_attempts: int = 6  # requests for one turn that fail for a passing reason, until the loop stops
 
 

@@ -54,5 +54,9 @@ class Host(ABC):
         """The branch that the agent of this phase is on."""
 
     @abstractmethod
+    async def past(self) -> list[tuple[int, Message]]:
+        """Every message that led to the agent's leaf, oldest first, those included that a compaction has folded."""
+
+    @abstractmethod
     async def receipts(self) -> set[str]:
         """Receipts used so far: one set, shared, to be added to by whoever emits one."""

@@ -18,7 +18,7 @@ from .map import MapEffect
 from .model import ModelEffect
 from .parts import AgentParts, LoopParts
 from .rounds import RoundEffect
-from .tools import ToolEffect
+from .tools import ToolEffect, output_room
 
 
 class LoopEffects:
@@ -33,7 +33,9 @@ class LoopEffects:
             if isinstance(agent, AgentParts)
         }
         self.tools = {
-            phase: ToolEffect(agent.toolset, parts.redact, parts.output_limit, clock, points)
+            phase: ToolEffect(
+                agent.toolset, parts.redact, output_room(agent.models(), parts.output_limit), clock, points
+            )
             for phase, agent in agents.items()
             if isinstance(agent, AgentParts)
         }
@@ -56,10 +58,8 @@ class LoopEffects:
         match action:
             case act.Perceive() if self.map is not None:
                 return await self.map.perceive(action)
-            case act.IntendModel():
-                return await self.models[phase].intend(action, host)
-            case act.CallModel():
-                return await self.models[phase].call(action, host)
+            case act.IntendModel() | act.CallModel() | act.IntendCompaction() | act.Compact():
+                return await self.models[phase].perform(action, host)
             case act.IntendTool():
                 return await self.tools[phase].intend(action, host)
             case act.RunTools():

@@ -8,22 +8,31 @@ from hashlib import blake2b
 
 import msgspec
 
+from treadle.context.prompt import SystemPrompt
 from treadle.core.errors import ProviderError
 from treadle.core.events import ModelFailed, ModelIntended
 from treadle.core.messages import ModelResponded
+from treadle.core.tokens import CHARACTERS, estimate
 from treadle.core.usage import Usage
 from treadle.core.values import replace
-from treadle.kernel.actions import CallModel, IntendModel
+from treadle.core.window_events import PromptFacts
+from treadle.kernel.actions import CallModel, Compact, IntendCompaction, IntendModel
 from treadle.kernel.states import LoopState
 from treadle.kernel.view import View
+from treadle.kernel.window import window_of
 from treadle.ports.clock import Clock, CrashPoints
 from treadle.ports.model import Model, ModelRequest, OnDelta, Reply, ToolDef
 from treadle.tools.validation import annotate
 
+from .compact import CompactEffect, Compaction
 from .host import Host
 from .parts import AgentParts
 
 BACKOFF_FIRST_S, BACKOFF_FACTOR, BACKOFF_MAX_S = 1.0, 2.0, 60.0
+
+
+ModelAction = IntendModel | CallModel | IntendCompaction | Compact
+ModelOutcome = ModelIntended | ModelResponded | ModelFailed | Compaction
 
 
 class ModelEffect:
@@ -31,9 +40,11 @@ class ModelEffect:
 
     def __init__(self, parts: AgentParts, redact: Callable[[str], str], clock: Clock, points: CrashPoints) -> None:
         self.parts, self.redact, self.clock, self.points = parts, redact, clock, points
-        self._static_size = len(parts.static.encode())
+        self.prompt = SystemPrompt(parts.static, parts.sections, parts.dynamic)
+        self.compaction = CompactEffect(parts, redact, clock, points)
         self._tools: tuple[ToolDef, ...] = ()
         self._tools_json = b""
+        self._facts: tuple[Model, str, bytes, PromptFacts] | None = None
         self._known: tuple[int, str, int, int] | None = None  # generation, model, size and tokens at the last response
 
     def tools(self) -> tuple[ToolDef, ...]:
@@ -44,29 +55,58 @@ class ModelEffect:
         self._tools = tools
         return tools
 
-    async def intend(self, action: IntendModel, host: Host) -> ModelIntended:
-        """What is about to be sent: its digest, and the most that it can cost."""
-        view = await host.view(action.phase, self.parts.examples)
+    def facts(self, state: LoopState) -> PromptFacts:
+        """What an agent's requests have in common; made anew only when the static prompt or the tools change."""
         self.tools()
-        dynamic = self._dynamic(host.state)
+        static = self.prompt.static(state)
+        known, model = self._facts, self.parts.model_of(state)
+        if known is None or known[0] is not model or known[1] is not static or known[2] is not self._tools_json:
+            facts = prompt_facts(model, static, self._tools_json)
+            self._facts = (model, static, self._tools_json, facts)
+            return facts
+        return known[3]
+
+    async def intend(self, action: IntendModel, host: Host) -> ModelIntended | Compaction:
+        """What is about to be sent: its digest, and the most that it can cost; or what must be done to the history first."""
+        view = await host.view(action.phase, self.parts.examples)
+        state = host.state
+        facts = self.facts(state)
+        dynamic = self.prompt.dynamic(state)
+        if (compaction := self.compaction.due(view, state, facts, dynamic, action.call)) is not None:
+            return compaction
         digest = blake2b(digest_size=12)
-        model = self.parts.model_of(host.state)
-        for part in (model.name, self.parts.static, dynamic, view.digest):
+        model = self.parts.model_of(state)
+        for part in (model.name, self.prompt.static(state), dynamic, view.digest):
             digest.update(part.encode())
         digest.update(self._tools_json)
-        reserve = self._reserve(model, view, len(dynamic.encode()))
-        return ModelIntended(call=action.call, reserve=reserve, request=digest.hexdigest(), model=model.name)
+        return ModelIntended(
+            call=action.call,
+            reserve=self._reserve(model, view, dynamic, state),
+            request=digest.hexdigest(),
+            model=model.name,
+            prompt=changed_facts(window_of(state).prompt, facts),
+        )
 
-    def _dynamic(self, state: LoopState) -> str:
-        return self.parts.dynamic(state) if self.parts.dynamic else ""
+    async def perform(self, action: ModelAction, host: Host) -> ModelOutcome:
+        """The outcome of any action that has to do with the model."""
+        if isinstance(action, IntendModel):
+            return await self.intend(action, host)
+        if isinstance(action, CallModel):
+            return await self.call(action, host)
+        facts = self.facts(host.state)
+        if isinstance(action, Compact):
+            return await self.compaction.run(action, host, facts)
+        view = await host.view(action.phase, self.parts.examples)
+        return self.compaction.intend(action, view, host.state, facts)
 
-    def _reserve(self, model: Model, view: View, dynamic_size: int) -> Usage:
+    def _reserve(self, model: Model, view: View, dynamic: str, state: LoopState) -> Usage:
         """An upper bound: no tokenizer makes more tokens than there are bytes; what the provider has counted is known."""
         if self._known is not None and self._known[:2] == (view.generation, model.name):
             _, _, size, tokens = self._known
-            most_input = tokens + view.size - size + dynamic_size
+            most_input = tokens + view.size - size + len(dynamic.encode())
         else:
-            most_input = view.size + self._static_size + len(self._tools_json) + dynamic_size
+            prompt = self.prompt.static(state)
+            most_input = view.size + len(prompt.encode()) + len(self._tools_json) + len(dynamic.encode())
         most = Usage(input_tokens=most_input, output_tokens=model.max_output_tokens, requests=1)
         cost = model.price(most)
         return most if cost is None else replace(most, cost_usd=cost)
@@ -79,8 +119,8 @@ class ModelEffect:
             raise AssertionError("a request without a prompt")
         tools, model = self.tools(), self.parts.model_of(host.state)
         request = ModelRequest(
-            static=self.parts.static,
-            dynamic=self._dynamic(host.state),
+            static=self.prompt.static(host.state),
+            dynamic=self.prompt.dynamic(host.state),
             view=view,
             tools=tools,
             tool_choice=self.parts.tool_choice,
@@ -131,6 +171,40 @@ def _responded(
         us=us,
         extra=reply.extra,
     )
+
+
+def prompt_facts(model: Model, static: str, tools_json: bytes) -> PromptFacts:
+    """The cache key of a prompt, and the window that it goes into."""
+    prompt = blake2b(static.encode(), digest_size=6).hexdigest()
+    tools = blake2b(tools_json, digest_size=6).hexdigest()
+    return PromptFacts(
+        key=blake2b(f"{model.name}\0{prompt}\0{tools}".encode(), digest_size=6).hexdigest(),
+        static=prompt,
+        tools=tools,
+        window=model.context_window,
+        reserved=model.max_output_tokens,
+        static_tokens=estimate(static),
+        tools_tokens=-(-len(tools_json) // CHARACTERS),
+    )
+
+
+def changed_facts(known: PromptFacts | None, facts: PromptFacts) -> PromptFacts | None:
+    """The facts where they are to be recorded, with what is new in them; None where they are as they were."""
+    if known is None:
+        return facts
+    if known.key == facts.key and known.window == facts.window and known.reserved == facts.reserved:
+        return None
+    changed = [
+        name
+        for name, differs in (
+            ("static prompt", known.static != facts.static),
+            ("tools", known.tools != facts.tools),
+            ("window", (known.window, known.reserved) != (facts.window, facts.reserved)),
+        )
+        if differs
+    ]
+    same = known.static == facts.static and known.tools == facts.tools
+    return replace(facts, changed=("model", *changed) if same and known.key != facts.key else tuple(changed))
 
 
 def unpriced(parts: tuple[AgentParts, ...]) -> str:

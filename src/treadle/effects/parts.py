@@ -12,6 +12,7 @@ from treadle.kernel.escalation import rung_of
 from treadle.kernel.states import LoopState
 from treadle.ports.callback import Actor, Check
 from treadle.ports.model import Model
+from treadle.ports.prompt import Section
 from treadle.ports.scope import Scope
 from treadle.ports.toolset import Toolset
 
@@ -24,6 +25,8 @@ class AgentParts:
     toolset: Toolset
     static: str
     dynamic: Callable[[LoopState], str] | None = None
+    sections: tuple[Section, ...] = ()
+    plan: Callable[[LoopState], str] | None = None  # as text, for a full compaction
     examples: tuple[Message, ...] = ()
     tool_choice: Literal["auto", "required"] = "auto"
     settings: dict[str, Any] = field(default_factory=dict[str, Any])

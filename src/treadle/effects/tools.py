@@ -2,31 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import anyio
 
 from treadle.core.errors import LedgerError, ToolError
 from treadle.core.events import ProcessStarted, ToolIntended, ToolProbed
-from treadle.core.messages import ToolCall, ToolResult, ToolsFinished
+from treadle.core.messages import Message, ToolCall, ToolResult, ToolsFinished
+from treadle.core.tokens import CHARACTERS
 from treadle.kernel.actions import IntendTool, ProbeTool, RunTools
 from treadle.kernel.marks import mark_of
 from treadle.kernel.tool_errors import classified, hint_for
 from treadle.ports.clock import Clock, CrashPoints
-from treadle.ports.model import ToolDef
+from treadle.ports.model import Model, ToolDef
 from treadle.ports.toolset import ToolContext, ToolOutput, Toolset
 from treadle.tools.clip import clip
 
 from .host import Host
+
+LEAST_OUTPUT = 400  # characters of an output that are shown, however small the window is
+CALL_SHARE, BATCH_SHARE = 8, 3  # of the window: an eighth for one output, a third for a batch
+
+
+class Room(NamedTuple):
+    """Characters of outputs that go into the prompt: of each call, and of a whole batch."""
+
+    call: int
+    batch: int
+
+    def of_each(self, calls: int) -> int:
+        """For each call of a batch of so many."""
+        return max(LEAST_OUTPUT, min(self.call, self.batch // max(calls, 1)))
+
+
+def output_room(models: Sequence[Model], limit: int) -> Room:
+    """What fits: outputs are clipped before they can overflow the window, a large batch as well as one huge output (case 41)."""
+    window = min(max(one.context_window - one.max_output_tokens, one.context_window // 4) for one in models)
+    return Room(min(limit, max(LEAST_OUTPUT, window // CALL_SHARE * CHARACTERS)), window // BATCH_SHARE * CHARACTERS)
 
 
 class ToolEffect:
     """Runs the tools of one agent. Outputs are redacted before anything else sees them (SE-01)."""
 
     def __init__(
-        self, toolset: Toolset, redact: Callable[[str], str], output_limit: int, clock: Clock, points: CrashPoints
+        self, toolset: Toolset, redact: Callable[[str], str], room: Room, clock: Clock, points: CrashPoints
     ) -> None:
-        self.toolset, self.redact, self.output_limit = toolset, redact, output_limit
+        self.toolset, self.redact, self.room = toolset, redact, room
+        self.output_limit = room.call
         self.clock, self.points = clock, points
         self._tools: tuple[ToolDef, ...] = ()
         self._polling: frozenset[str] = frozenset()
@@ -46,6 +69,7 @@ class ToolEffect:
     async def run(self, action: RunTools, host: Host) -> ToolsFinished:
         """Runs the calls side by side; results come back in call order (AG-22)."""
         start = self.clock.monotonic_us()
+        self.output_limit = self.room.of_each(len(action.calls))
         self.points.reach("before-tool")
         if len(action.calls) == 1:
             results = (await self._one(action.keys[0], action.calls[0], host),)
@@ -129,13 +153,28 @@ def _leaf(host: Host) -> int:
 
 
 async def whole_output(host: Host, call_id: str) -> str:
-    """The stored output of the latest call with this id on the branch. ToolError("not-found")."""
-    view = await host.view(host.state.phase)
-    for message in reversed(view.messages):
-        if isinstance(message, ToolsFinished):
-            for result in message.results:
-                if result.id == call_id:
-                    if not result.blob:
-                        return result.content
-                    return (await host.blob(result.blob)).decode(errors="replace")
-    raise ToolError("not-found", f"no call {call_id!r} in this conversation", hint="Use the id of an earlier call.")
+    """The stored output of a call of this conversation, folded ones included: the latest with this id, or exactly that of
+    `ID@RECORD`, as a stub names it. ToolError("not-found")."""
+    id, _, number = call_id.rpartition("@")
+    wanted = int(number) if id and number.isdecimal() else None
+    if wanted is None:
+        view = await host.view(host.state.phase)
+        if not view.known_from and (result := _latest(zip(view.seqs, view.messages, strict=True), call_id, None)):
+            return await _whole(host, result)
+    past = await host.past()
+    result = _latest(past, id if wanted is not None else call_id, wanted) or _latest(past, call_id, None)
+    if result is None:
+        raise ToolError("not-found", f"no call {call_id!r} in this conversation", hint="Use the id of an earlier call.")
+    return await _whole(host, result)
+
+
+def _latest(messages: Iterable[tuple[int, Message]], call_id: str, seq: int | None) -> ToolResult | None:
+    found: ToolResult | None = None
+    for number, message in messages:
+        if isinstance(message, ToolsFinished) and seq in (None, number):
+            found = next((result for result in message.results if result.id == call_id), found)
+    return found
+
+
+async def _whole(host: Host, result: ToolResult) -> str:
+    return (await host.blob(result.blob)).decode(errors="replace") if result.blob else result.content

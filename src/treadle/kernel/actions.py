@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from treadle.core.endings import Code, Status
 from treadle.core.events import Event, Phase, Probe, SuspensionKind
-from treadle.core.messages import Prompted, ToolCall
+from treadle.core.messages import Cause, Depth, Prompted, ToolCall
 from treadle.core.values import Value
 
 
@@ -35,7 +35,10 @@ class MeasureWorkspace(Value, frozen=True, kw_only=True):
 
 
 class IntendModel(Value, frozen=True, kw_only=True):
-    """Say what the next request is and what it can cost at most. Ends in ModelIntended."""
+    """Say what the next request is and what it can cost at most. Ends in ModelIntended.
+
+    Where the window is too full for it: in CompactionIntended, Compacted or CompactionFailed, and the request is intended anew.
+    """
 
     call: str
     phase: Phase
@@ -43,6 +46,22 @@ class IntendModel(Value, frozen=True, kw_only=True):
 
 class CallModel(Value, frozen=True, kw_only=True):
     """Send the intended request: a barrier. Ends in ModelResponded or ModelFailed."""
+
+    call: str
+    phase: Phase
+
+
+class IntendCompaction(Value, frozen=True, kw_only=True):
+    """Say how the history is compacted. Ends in CompactionIntended, Compacted (no summary is needed) or CompactionFailed."""
+
+    call: str
+    phase: Phase
+    depth: Depth
+    by: Cause
+
+
+class Compact(Value, frozen=True, kw_only=True):
+    """Ask for the intended summary: a barrier. Ends in Compacted or CompactionFailed."""
 
     call: str
     phase: Phase
@@ -111,6 +130,8 @@ Action = (
     | MeasureWorkspace
     | IntendModel
     | CallModel
+    | IntendCompaction
+    | Compact
     | IntendTool
     | RunTools
     | ProbeTool

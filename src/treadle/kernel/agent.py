@@ -15,7 +15,7 @@ from treadle.core.messages import ModelResponded, ResultStatus, ToolCall, ToolRe
 from treadle.core.settings import AgentSettings
 from treadle.core.values import replace
 
-from . import guards, texts
+from . import guards, texts, window
 from .actions import Action, CallModel, FinishAct, IntendModel, IntendTool, ProbeTool, Record, RunTools, Wait
 from .budget import turns_left
 from .marks import mark_of
@@ -55,6 +55,8 @@ def agent_action(state: LoopState) -> Action:
             return CallModel(call=agent.call, phase=state.phase)
         case "tools":
             return _tool_action(state)
+        case "compacting":
+            return window.compact_action(state)
         case "prompt":
             text = f"{state.note}\n\n{agent.prompt}" if state.note else agent.prompt
             prompt = Prompted(parent=agent.leaf, text=text, origin=agent.origin)
@@ -75,6 +77,8 @@ def _next_turn(state: LoopState) -> Action:
     band = _band(settings.bands, left, cap)
     if band > agent.band and agent.state != "planning":
         return Record(event=Prompted(parent=agent.leaf, text=texts.wrap_up(left, state.phase), origin="wrap-up"))
+    if (action := window.boundary_action(state)) is not None:
+        return action
     return IntendModel(call=f"r{state.round}.{state.phase}.t{agent.turn}.{agent.tries}", phase=state.phase)
 
 

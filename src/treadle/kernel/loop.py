@@ -16,17 +16,20 @@ import msgspec
 
 from treadle.core import events as ev
 from treadle.core.errors import AnswerRefused, InvalidStateTransition, OutsideRound
-from treadle.core.messages import ModelResponded, Prompted, ToolsFinished
+from treadle.core.messages import Compacted, ModelResponded, Prompted, ToolsFinished
 from treadle.core.settings import with_guards
-from treadle.core.usage import NO_USAGE, Usage
+from treadle.core.usage import NO_USAGE
 from treadle.core.values import Value, replace
 
 from . import agent as agents
-from . import guards, texts
+from . import guards, texts, window
+from .accounts import settle_charges as _settle_charges
+from .accounts import spend as _spend
+from .accounts import unmetered_doubt as _unmetered_doubt
 from .actions import Action, Finish, FinishAct, Record, RunActor, RunCheck, TakeBaseline, Wait
 from .escalation import after_rejections, escalated
 from .outcomes import decided
-from .states import AgentState, Charge, Counters, LoopState
+from .states import AgentState, Charge, LoopState
 
 # ---- what is next
 
@@ -162,6 +165,8 @@ def _on_model_intended(state: LoopState, e: ev.ModelIntended) -> LoopState:
         raise InvalidStateTransition(f"agent step {state.agent.step}", e.call)
     last_act_model = e.model if state.phase == "act" else state.last_act_model
     agent = replace(state.agent, call=e.call, reserve=e.reserve, step="calling")
+    if e.prompt is not None:
+        state = window.with_window(state, window.prompt_changed(window.window_of(state), e.prompt))
     return replace(state, agent=agent, last_act_model=last_act_model)
 
 
@@ -171,7 +176,23 @@ def _on_model_responded(state: LoopState, e: ModelResponded) -> LoopState:
     doubt = replace(state.agent.reserve, requests=0) if unmetered else NO_USAGE
     agent = agents.responded(state, e, _next_seq(state))
     state = _spend(state, turns=1, usage=e.usage, us=e.us, in_doubt=doubt)
+    old = window.window_of(state)
+    if (new := window.responded(old, e.usage)) is not old:
+        state = window.with_window(state, new)
     return replace(state, agent=agent, unmetered=state.unmetered + unmetered)
+
+
+def _on_compacted(state: LoopState, e: Compacted) -> LoopState:
+    doubt = _unmetered_doubt(state, e.usage) if e.call else NO_USAGE
+    state = replace(state, unmetered=state.unmetered + (doubt is not NO_USAGE))
+    return _spend(window.compacted(state, e, _next_seq(state)), usage=e.usage, us=e.us, in_doubt=doubt)
+
+
+def _on_compaction_failed(state: LoopState, e: ev.CompactionFailed) -> LoopState:
+    doubt = NO_USAGE
+    if state.agent.call:
+        doubt = state.agent.reserve if e.maybe_charged else _unmetered_doubt(state, e.usage)
+    return _spend(window.failed(state, e), usage=e.usage, us=e.us, in_doubt=doubt)
 
 
 def _on_model_failed(state: LoopState, e: ev.ModelFailed) -> LoopState:
@@ -429,37 +450,6 @@ def _on_stopped(state: LoopState, e: ev.Stopped) -> LoopState:
     )
 
 
-# ---- accounts
-
-
-def _spend(
-    state: LoopState, *, turns: int = 0, usage: Usage = NO_USAGE, us: int = 0, in_doubt: Usage = NO_USAGE
-) -> LoopState:
-    if not turns and not us and usage is NO_USAGE and in_doubt is NO_USAGE:
-        return state
-    total = _add(state.total, turns, usage, us, in_doubt)
-    if state.phase != "act":
-        return replace(state, total=total)
-    return replace(state, total=total, act=_add(state.act, turns, usage, us, in_doubt))
-
-
-def _add(to: Counters, turns: int, usage: Usage, us: int, in_doubt: Usage) -> Counters:
-    return Counters(
-        turns=to.turns + turns,
-        usage=to.usage if usage is NO_USAGE else to.usage + usage,
-        in_doubt=to.in_doubt if in_doubt is NO_USAGE else to.in_doubt + in_doubt,
-        us=to.us + us,
-    )
-
-
-def _settle_charges(state: LoopState) -> LoopState:
-    """A callback that ended without saying what came of an announced charge leaves it in doubt."""
-    if not state.charges:
-        return state
-    doubt = sum((charge.reserve for charge in state.charges), NO_USAGE)
-    return replace(_spend(state, in_doubt=doubt), charges=())
-
-
 _FOLD: dict[type[Value], Callable[[LoopState, Any], LoopState]] = {
     ev.LoopStarted: _on_started,
     ev.Interrupted: _on_interrupted,
@@ -489,5 +479,10 @@ _FOLD: dict[type[Value], Callable[[LoopState, Any], LoopState]] = {
     ev.WorkspaceMeasured: _on_measured,
     ev.GuardTripped: _on_tripped,
     ev.Escalated: escalated,
+    ev.CompactionRequested: window.requested,
+    ev.CompactionIntended: window.intended,
+    Compacted: _on_compacted,
+    ev.CompactionFailed: _on_compaction_failed,
+    ev.CompactionJudged: window.judged,
     ev.Stopped: _on_stopped,
 }

@@ -6,12 +6,13 @@ from typing import Literal
 
 from treadle.core.endings import Code, Status
 from treadle.core.events import Answered, Phase, Probe, Suspended
-from treadle.core.messages import ToolCall
+from treadle.core.messages import Origin, ToolCall
 from treadle.core.settings import LoopSettings
 from treadle.core.usage import NO_USAGE, Usage
 from treadle.core.values import Value
 
 from .guard_state import GuardCounters
+from .window_state import WindowState
 
 AgentStateName = Literal["planning", "executing", "error_recovery", "completed", "failed"]
 
@@ -24,7 +25,7 @@ AGENT_TRANSITIONS: dict[AgentStateName, frozenset[AgentStateName]] = {
 }
 """The one table (AG-01): the driver, the checks of a loop file, the API and the canvas read it."""
 
-Step = Literal["prompt", "ready", "calling", "back-off", "tools", "done"]
+Step = Literal["prompt", "ready", "calling", "back-off", "tools", "compacting", "done"]
 
 
 class AgentState(Value, frozen=True, kw_only=True):
@@ -33,7 +34,7 @@ class AgentState(Value, frozen=True, kw_only=True):
     state: AgentStateName = "planning"
     step: Step = "prompt"
     prompt: str = ""
-    origin: Literal["task", "feedback", "wrap-up", "directive", "person"] = "task"
+    origin: Origin = "task"
     leaf: int | None = None
     iteration: int = 0  # execution turns of this act (AG-03)
     turn: int = 0  # number of the turn being made; a retried request keeps it
@@ -121,6 +122,8 @@ class LoopState(Value, frozen=True, kw_only=True):
     rejections: int = 0  # since the last change of act's model
     feedback: str | None = None
     accepted: bool = False
+    window: WindowState = WindowState()  # act's
+    judge_window: WindowState = WindowState()  # an evaluating agent's
     pending: Suspended | None = None
     answer: Answered | None = None
 

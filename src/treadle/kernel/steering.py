@@ -9,7 +9,7 @@ import msgspec
 
 from treadle.core.endings import is_final
 from treadle.core.errors import AnswerRefused, InputError
-from treadle.core.events import Answered, Extended, Interrupted, Stopped
+from treadle.core.events import Answered, CompactionRequested, Extended, Interrupted, Stopped
 from treadle.core.settings import with_guards
 from treadle.core.values import Value
 
@@ -50,7 +50,14 @@ class Extend(Value, frozen=True, kw_only=True, tag="extend"):
     guards: dict[str, int] = {}  # noqa: RUF012 - msgspec copies it
 
 
-Steering = Answer | Cancel | Pause | Extend
+class Compact(Value, frozen=True, kw_only=True, tag="compact"):
+    """Compact the history at the next boundary."""
+
+    actor: str
+    depth: Literal["micro", "auto", "full"]
+
+
+Steering = Answer | Cancel | Pause | Extend | Compact
 _encode = msgspec.json.Encoder(decimal_format="string").encode
 _decode = msgspec.json.Decoder(Steering).decode
 
@@ -68,7 +75,9 @@ def decode(body: bytes) -> Steering:
         raise InputError(f"A posted request cannot be read: {error}") from error
 
 
-def to_event(state: LoopState, steering: Steering, at_us: int) -> Answered | Extended | Interrupted | Stopped:
+def to_event(
+    state: LoopState, steering: Steering, at_us: int
+) -> Answered | Extended | Interrupted | Stopped | CompactionRequested:
     """The event that grants it. AnswerRefused or InputError where the state does not allow it; nothing is changed."""
     match steering:
         case Answer():
@@ -91,6 +100,8 @@ def to_event(state: LoopState, steering: Steering, at_us: int) -> Answered | Ext
             return Interrupted(epoch=state.epoch, reason="signal")
         case Extend():
             return _extended(state, steering)
+        case Compact():
+            return _compacting(state, steering, at_us)
 
 
 def check_answer(state: LoopState, answer: Answer) -> None:
@@ -113,6 +124,14 @@ def check_answer(state: LoopState, answer: Answer) -> None:
         raise AnswerRefused(f"{pending.id!r} waits for a decision: use treadle approve or treadle reject.")
     elif answer.decision == "reject" and pending.kind == "evaluation" and not answer.text.strip():
         raise AnswerRefused("A rejected result needs a reason: it is the feedback of the next round (--reason).")
+
+
+def _compacting(state: LoopState, compact: Compact, at_us: int) -> CompactionRequested:
+    if is_final(state.status, state.code):
+        raise InputError(f"It has ended ({state.status}, {state.code}): there is nothing to compact for.")
+    if "agent" not in (state.settings.act, state.settings.evaluate):
+        raise InputError("No model acts or evaluates in it: there is no conversation to compact.")
+    return CompactionRequested(depth=compact.depth, actor=compact.actor, at_us=at_us)
 
 
 def _extended(state: LoopState, extend: Extend) -> Extended:

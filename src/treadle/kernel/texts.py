@@ -18,6 +18,10 @@ UNKNOWN_OUTCOME = (
     "Outcome unknown: the process was interrupted while this ran, and it may have happened or not. "
     "Check before repeating it."
 )
+SUMMARY_HEAD = (
+    "What happened before, in a summary: the turns themselves are no longer shown. "
+    "What it says was done is done; look again at a file before you rely on its content."
+)
 THRASH_ADVICE = "Read the last turns (treadle log), make the task or the check clearer, then resume --retry-incomplete."
 EXHAUSTED_ADVICE = "Read the feedback, then start anew with more rounds, a clearer task or another model."
 RAISED_ADVICE = "Mend what raised, then resume --retry-incomplete."
@@ -30,6 +34,14 @@ PROVIDER_ADVICE = {
     "overload": "The provider is overloaded: resume --retry-incomplete later.",
     "network": "The provider cannot be reached: check the network and --base-url, then resume --retry-incomplete.",
 }
+
+
+def trimmed(content: str, reference: str, keep: int) -> str:
+    """What stands for an output that is no longer shown whole, with how to read it."""
+    note = f"[... {len(content):,} characters in all, trimmed: read_output(call_id={reference!r}) gives them ...]"
+    if keep < 400:
+        return f"{content[:keep].rstrip()}\n{note}"
+    return f"{content[: keep // 2]}\n{note}\n{content[-(keep // 2) :]}"
 
 
 def wrap_up(left: int, phase: str) -> str:

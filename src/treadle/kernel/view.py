@@ -6,21 +6,46 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 from treadle.core.codec import encode
-from treadle.core.messages import Message
+from treadle.core.messages import Compacted, Message, ModelResponded, Prompted
+from treadle.core.tokens import weight
+
+from .compress import Row, compacted
+
+FRAMING = 16  # quarter tokens that a message costs besides its content
+BOOKKEEPING = 160  # bytes of a stored response that are never sent: usage, times, ids
 
 
 class View:
     """Messages from the root to `leaf`. `generation` moves when it was rebuilt: what was derived from it must be, too.
 
     `digest` is kept up with the branch, so that a request's digest needs no walk over the history (AG-27).
+    `known_from` is the place of the first message after the last compaction: what a provider counted before it holds no more.
     """
 
-    __slots__ = ("__weakref__", "_running", "generation", "leaf", "messages", "size")
+    __slots__ = (
+        "__weakref__",
+        "_running",
+        "generation",
+        "known_from",
+        "leaf",
+        "messages",
+        "seqs",
+        "size",
+        "weight",
+        "weights",
+    )
 
     def __init__(self) -> None:
-        self.messages: list[Message] = []
-        self.leaf: int | None = None
         self.generation = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self.messages: list[Message] = []
+        self.seqs: list[int] = []  # the record that each came with; 0: an example
+        self.weights: list[int] = []  # quarter tokens of each, estimated
+        self.weight = 0  # ... of all
+        self.known_from = 0
+        self.leaf: int | None = None
         self.size = 0  # bytes of the messages as stored: an upper bound of their tokens
         self._running = blake2b(digest_size=12)
 
@@ -32,15 +57,33 @@ class View:
     def append(self, seq: int, message: Message, body: bytes | None = None) -> None:
         """The branch grew by one. `body` is the message as stored, where it is at hand."""
         body = encode(message)[2] if body is None else body
+        heavy = weight_of(message, len(body))
         self.messages.append(message)
+        self.seqs.append(seq)
+        self.weights.append(heavy)
+        self.weight += heavy
         self.leaf = seq
         self.size += len(body)
         self._running.update(body)
 
     def reset(self, rows: Iterable[tuple[int, Message, bytes]]) -> None:
         """Another branch, oldest first."""
-        self.messages, self.leaf, self.size = [], None, 0
-        self._running = blake2b(digest_size=12)
+        self._clear()
         self.generation += 1
         for seq, message, body in rows:
             self.append(seq, message, body)
+
+    def compact(self, seq: int, event: Compacted) -> None:
+        """The branch that this compaction has made of it; its record is the leaf."""
+        rows = compacted([Row(*pair) for pair in zip(self.seqs, self.messages, strict=True)], seq, event)
+        self.reset((row.seq, row.message, encode(row.message)[2]) for row in rows)
+        self.leaf, self.known_from = seq, len(self.messages)
+
+
+def weight_of(message: Message, stored: int) -> int:
+    """Quarter tokens that a message comes to; `stored` are the bytes of its record."""
+    if isinstance(message, Prompted):
+        return FRAMING + weight(message.text)
+    if isinstance(message, ModelResponded):
+        return FRAMING + max(stored - BOOKKEEPING, weight(message.text))
+    return sum((FRAMING + weight(result.content) for result in message.results), FRAMING)

@@ -20,7 +20,8 @@ from .host import JournalHost
 from .journal import Journal
 
 Rest = act.Finish | act.Wait
-BARRIERS = (act.CallModel, act.RunTools, act.RunActor, act.RunCheck)
+INTENTS = (act.IntendModel, act.IntendCompaction)
+BARRIERS = (act.CallModel, act.Compact, act.RunTools, act.RunActor, act.RunCheck)
 LINGER_S = 0.005  # how long reads may run until the response that asked for them is written by itself
 INBOX_S = 0.3  # how long a request from outside may lie unread while an effect runs
 
@@ -98,7 +99,9 @@ class Driver:
             action = next_actions(journal.state)[0]
             if isinstance(action, act.Record):
                 journal.emit(action.event)
-            elif isinstance(action, act.IntendModel):  # says what will be asked, and waits for nothing
+            elif isinstance(
+                action, act.IntendModel | act.IntendCompaction
+            ):  # says what will be asked, and waits for nothing
                 journal.emit(await self.effects.perform(action, self.host))
             elif isinstance(action, act.Finish):
                 await journal.flush()

@@ -8,6 +8,7 @@ from treadle.effects.host import Host
 from treadle.kernel.states import LoopState
 from treadle.kernel.view import View
 
+from .branch import past
 from .journal import Journal
 
 
@@ -53,6 +54,10 @@ class JournalHost(Host):
 
     async def view(self, phase: Phase, examples: tuple[Message, ...] = ()) -> View:
         return await self._journal.view(phase, examples)
+
+    async def past(self) -> list[tuple[int, Message]]:
+        await self._journal.flush()
+        return await past(self._journal.ledger, self.execution_id, self.state.agent.leaf)
 
     async def receipts(self) -> set[str]:
         if self._receipts is None:

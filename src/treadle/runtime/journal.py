@@ -18,7 +18,7 @@ from treadle.core import events as ev
 from treadle.core.codec import decode, encode
 from treadle.core.digests import blob_address
 from treadle.core.errors import InputError, LedgerError, TreadleError, UnknownExecution
-from treadle.core.messages import MESSAGES, ModelResponded, Prompted, ToolsFinished
+from treadle.core.messages import BRANCHING, MESSAGES, Compacted, ModelResponded, Prompted, ToolsFinished
 from treadle.core.values import Value
 from treadle.kernel.loop import advance
 from treadle.kernel.snapshot import SNAPSHOT_VERSION, freeze, thaw
@@ -27,6 +27,7 @@ from treadle.kernel.view import View
 from treadle.ports.ledger import Batch, Ledger, Ownership, Record, Summary
 from treadle.ports.ledger import Snapshot as StoredSnapshot
 
+from .branch import fill
 from .document import summary_bytes
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ class JournalOf(Generic[S]):
             before = self.state
             self.state = self.machine.advance(before, event)
             seq, at_us = self.state.seq, self.clock.wall_us()
-            parent = event.parent if isinstance(event, MESSAGES) else None
+            parent = event.parent if isinstance(event, BRANCHING) else None
             self._records.append(Record(seq, kind, version, parent, at_us, body))
             self._note_rows(event, body)
             if taken is not None:
@@ -376,6 +377,12 @@ class Journal(JournalOf[LoopState]):
                 view.append(seq, event, body)
             else:
                 self.views.pop(before.phase, None)
+        elif isinstance(event, Compacted):
+            view = self.views.get(before.phase)
+            if view is not None and view.leaf == event.base:
+                view.compact(seq, event)
+            else:
+                self.views.pop(before.phase, None)
 
     async def view(self, phase: ev.Phase, examples: tuple[Prompted | ModelResponded | ToolsFinished, ...] = ()) -> View:
         """The branch that the agent of this phase is on, examples first."""
@@ -383,20 +390,11 @@ class Journal(JournalOf[LoopState]):
         leaf = self.state.agent.leaf
         if view is None or view.leaf != leaf:
             await self.flush()
-            rows = await self.ledger.chain(self.execution_id, leaf)
             generation = view.generation if view else 0
             view = self.views[phase] = View()
             view.generation = generation
-            pairs = [(0, example, encode(example)[2]) for example in examples]
-            view.reset([*pairs, *((r.seq, _message(r), r.body) for r in rows)])
-            view.leaf = leaf
+            await fill(view, self.ledger, self.execution_id, leaf, examples)
         return view
-
-
-def _message(record: Record) -> Prompted | ModelResponded | ToolsFinished:
-    message = decode(record.kind, record.version, record.body)
-    assert isinstance(message, MESSAGES)
-    return message
 
 
 def progress(execution_id: str, seq: int, kind: str, data: object, state: object, at_us: int):  # noqa: ANN201

@@ -36,6 +36,9 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
     escalate_after: int = 2
     guards: dict[str, int] = {}  # noqa: RUF012 - msgspec copies it
     must_change: bool | None = None
+    window: int | None = None
+    compact: Literal["off", "micro", "auto", "full"] = "full"
+    compact_at: float = 0.8
     max_rounds: int = 10
     max_turns: int | None = None
     max_cost_usd: Decimal | None = None
@@ -85,6 +88,9 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
             map_budget=self.map_budget,
             escalate_to=tuple(rung(text) for text in self.escalate_to),
             escalate_after=self.escalate_after,
+            context_window=self.window,
+            compact=self.compact,
+            compact_at=self.compact_at,
         )
 
     def _servers(self) -> tuple[MCPServer, ...]:
@@ -95,7 +101,14 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
         if self.check:
             return Command(command=self.check, timeout_s=self.check_timeout_s)
         if self.judge:
-            return Judge(model=self.judge, base_url=self.base_url, price=self.price)
+            return Judge(
+                model=self.judge,
+                base_url=self.base_url,
+                price=self.price,
+                context_window=self.window,
+                compact=self.compact,
+                compact_at=self.compact_at,
+            )
         return Person()
 
 

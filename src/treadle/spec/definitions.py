@@ -13,8 +13,12 @@ from treadle.core.messages import Message
 from treadle.core.settings import Guards, with_guards
 from treadle.ports.callback import Actor, Check, RoundContext, Verdict
 from treadle.ports.model import Model
+from treadle.ports.prompt import Section
 from treadle.ports.toolset import Toolset
 from treadle.tools.mcp import MCPServer
+
+LEAST_WINDOW = 2_000  # tokens: prompt, tools and an answer hardly fit into less
+LEAST_RATIO = 0.1
 
 CheckFunction = Callable[[RoundContext, Any], Verdict | Awaitable[Verdict]]
 ActFunction = Callable[[RoundContext, str | None], Any]
@@ -61,6 +65,10 @@ class Agent:
     price: str | None = None  # USD per million tokens: input,output[,cache read[,cache write]]
     settings: Mapping[str, Any] = field(default_factory=_nothing)  # temperature, seed and the like
     max_output_tokens: int | None = None
+    context_window: int | None = None  # tokens; for a model whose window is not known
+    compact: Literal["off", "micro", "auto", "full"] = "full"  # how deep the history is compacted at most
+    compact_at: float = 0.8  # of the window without the reserved answer: from here on it is compacted
+    sections: Sequence[Section] = ()  # of the system prompt, besides Treadle's own and the instructions
     role: str = ""  # canonical role; transcripts and lessons are filed under it
     max_turns: int | None = None
     max_cost_usd: Decimal | None = None
@@ -90,6 +98,9 @@ class Agent:
             raise DefinitionError("escalate_to names an empty model.")
         _at_least("escalate_after", self.escalate_after, 0)
         _at_least("max_turns_per_act", self.max_turns_per_act, 1)
+        _at_least("context_window", self.context_window, LEAST_WINDOW)
+        if not LEAST_RATIO <= self.compact_at <= 1:
+            raise DefinitionError(f"compact_at must be between {LEAST_RATIO} and 1, not {self.compact_at!r}.")
         _at_least("max_turns", self.max_turns, 1)
         if any(type(one) is not int or not 0 < one < 100 for one in self.warn_at):
             raise DefinitionError(f"warn_at lists whole per cents between 0 and 100, not {self.warn_at!r}.")

@@ -19,6 +19,8 @@ LOOP_POINTS = (
     "after-act",
     "before-check",
     "after-check",
+    "before-compaction",
+    "after-compaction",
     "before-baseline",
     "after-baseline",
 )
