@@ -12,12 +12,12 @@ from treadle.core.errors import ConfigurationError
 from treadle.core.redaction import Redactor, secrets_of
 from treadle.ports.observer import Observer
 from treadle.settings import Settings
-from treadle.telemetry.bus import Bus, Subscription
+from treadle.telemetry.bus import Bus, Ring, Subscription
 from treadle.telemetry.throughput import Snapshot, Throughput, Window
 
 from .views import View, progress_view
 
-__all__ = ["Bus", "Sinks", "Snapshot", "Subscription", "Throughput", "Window", "open_sinks"]
+__all__ = ["Bus", "Ring", "Sinks", "Snapshot", "Subscription", "Throughput", "Window", "open_sinks"]
 
 SINKS = ("stderr", "json:FILE", "otel", "none")
 

@@ -44,6 +44,7 @@ COMMANDS: dict[str, Entry] = {
     "map": Entry("map", "What of a folder a model should see for a task, within a budget."),
     "worker": Entry("worker", "Keep going on with executions that nobody owns; made for systemd."),
     "recover": Entry("worker", "The same, once."),
+    "studio": Entry("studio", "Compose, watch and steer loops in a browser."),
     "doctor": Entry("doctor", "Check what Treadle needs on this machine."),
     "init": Entry("init", "Write a commented configuration file for a workspace."),
     "demo": Entry("demo", "The main job for real, with a small local model and no key."),

@@ -1,0 +1,1 @@
+"""The studio's service: reads and steers executions through the ledger, and sends what happens to those who watch."""

@@ -1,0 +1,373 @@
+"""What the API takes and gives, as OpenAPI describes it: the page's types are generated from this."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from .wire import LiveState, LogEvent
+
+
+class Given(BaseModel):
+    """A request: what is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class UsageOut(BaseModel):
+    """Tokens and requests, all that were counted."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    requests: int = 0
+    in_doubt_requests: int = 0
+
+
+class PendingOut(BaseModel):
+    """What it waits for."""
+
+    request_id: str
+    kind: str
+    prompt: str
+    choices: list[str] = []
+    until_us: int | None = None
+
+
+class OutcomeOut(BaseModel):
+    """Why it has come to rest."""
+
+    kind: str
+    evidence: str = ""
+    advice: str = ""
+
+
+class ExecutionOut(BaseModel):
+    """The document of SV-03, and what a list needs besides."""
+
+    model_config = ConfigDict(extra="allow")
+
+    execution_id: str
+    kind: str = "loop"
+    status: str
+    code: str
+    colour: str = "blue"
+    pending: PendingOut | None = None
+    rounds: int = 0
+    phase: str = ""
+    turns_taken: int = 0
+    act_turns_taken: int = 0
+    cost_usd: float = 0.0
+    in_doubt_usd: float = 0.0
+    usage: UsageOut = UsageOut()
+    output: Any = None
+    outcome: OutcomeOut | None = None
+    started_at: str = ""
+    created_us: int = 0
+    elapsed_ms: int = 0
+    act_elapsed_ms: int = 0
+    task: str = ""
+    workspace: str = ""
+    owner_alive: bool = False
+    parent: str = ""
+
+
+class ExecutionsOut(BaseModel):
+    """Newest first. `counts`: how many there are of each status."""
+
+    executions: list[ExecutionOut]
+    counts: dict[str, int]
+    spent_usd: float
+
+
+class CallOut(BaseModel):
+    """A tool call."""
+
+    index: int
+    id: str
+    name: str
+    args: Any = None
+    kind: str = "read"
+    problem: str = ""
+    status: str = "pending"  # pending, running, ok, error, unknown, not-run
+    preview: str = ""
+    stored: str = ""  # content address of the whole output, where it was clipped
+    changed: list[str] = []
+
+
+class StepOut(BaseModel):
+    """A step of the plan. `by_person`: a person's mark, never counted as verified."""
+
+    id: str
+    text: str
+    status: str = "pending"
+    check: str = ""
+    reason: str = ""
+    by_person: bool = False
+
+
+class PlanOut(BaseModel):
+    """The plan, and whether it may be carried out."""
+
+    digest: str = ""
+    approved: bool = False
+    needs_approval: bool = False
+    steps: list[StepOut] = []
+
+
+class BudgetOut(BaseModel):
+    """A limit and how far it has been used. `None`: no limit."""
+
+    name: str
+    scope: Literal["loop", "act", "evaluate", "rounds", "run"]
+    unit: Literal["count", "usd", "ms", "tokens"]
+    used: float
+    limit: float | None = None
+
+
+class GuardOut(BaseModel):
+    """A guard's counter against its threshold."""
+
+    name: str
+    label: str
+    count: int
+    threshold: int
+
+
+class LogPage(BaseModel):
+    """Events in order. `head` is the number of the last record there is."""
+
+    events: list[LogEvent]
+    head: int
+
+
+class RoundOut(BaseModel):
+    """One pass of act and evaluate."""
+
+    round: int
+    verdict: str | None = None
+    feedback: str = ""
+    evidence: str = ""
+    turns: int = 0
+    changed: list[str] = []
+    failure: str | None = None
+    output: Any = None
+    baseline: str | None = None
+    head: str | None = None
+
+
+class TurnOut(BaseModel):
+    """A turn, summarised for charts and rows."""
+
+    turn: int
+    seq: int
+    round: int
+    phase: str
+    at_us: int
+    finish: str
+    calls: list[str]
+    failed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cost_usd: float = 0.0
+    elapsed_ms: int = 0
+
+
+class SuspensionOut(BaseModel):
+    """A question or gate, and its answer."""
+
+    id: str
+    kind: str
+    prompt: str
+    decision: str = ""
+    text: str = ""
+    actor: str = ""
+
+
+class RestOut(BaseModel):
+    """How it rests, in words, and what to do next."""
+
+    label: str
+    colour: str
+    why: str
+    next: str
+    artifact: str | None = None
+
+
+class DetailOut(BaseModel):
+    """One execution, whole."""
+
+    execution: ExecutionOut
+    head: int
+    owner: str
+    here: bool  # this very service runs it
+    live: LiveState
+    rest: RestOut
+    budgets: list[BudgetOut]
+    guards: list[GuardOut]
+    calls: list[CallOut]
+    plan: PlanOut | None = None
+    suspensions: list[SuspensionOut]
+    settings: dict[str, Any]
+    definition: dict[str, Any] | None = None
+    can: list[str]  # what may be asked of it now: pause, resume, cancel, approve, ...
+
+
+class MachineOut(BaseModel):
+    """The one table of AG-02, and the table of endings."""
+
+    start: str
+    states: list[str]
+    transitions: dict[str, list[str]]
+    endings: list[dict[str, Any]]
+
+
+class EdgeIn(Given):
+    """An edge that somebody wants to draw."""
+
+    source: str = Field(max_length=64)
+    target: str = Field(max_length=64)
+
+
+class EdgeOut(BaseModel):
+    """Whether the table has it."""
+
+    legal: bool
+    reason: str = ""
+
+
+class OutputOut(BaseModel):
+    """A part of a stored output. `bytes` is what is stored, `preview_bytes` what the model was shown."""
+
+    call_id: str
+    start: int
+    end: int
+    bytes: int
+    preview_bytes: int
+    text: str
+
+
+class Act(Given):
+    """What every wish carries: the number of the last record that its sender has seen."""
+
+    seen: int = Field(ge=0, description="sequence last seen; a stale one is refused with 409")
+    actor: str = Field("", max_length=200, description="who says so; empty: the user who runs the studio")
+
+
+class ReasonIn(Act):
+    """With a word on why."""
+
+    request_id: str = Field("", max_length=300)
+    reason: str = Field("", max_length=20_000)
+
+
+class AnswerIn(Act):
+    """An answer to the open question."""
+
+    request_id: str = Field(max_length=300)
+    text: str = Field(max_length=100_000)
+
+
+class ResumeIn(Act):
+    """As `treadle resume`."""
+
+    retry_incomplete: bool = False
+    adopt: bool = False
+
+
+class ExtendIn(Act):
+    """New limits, each counted from the start."""
+
+    max_rounds: int | None = Field(None, ge=1, le=1_000_000)
+    max_turns: int | None = Field(None, ge=1, le=1_000_000_000)
+    max_cost_usd: str | None = Field(None, max_length=40)
+    max_time_s: float | None = Field(None, gt=0, lt=1e10)
+    max_tokens: int | None = Field(None, ge=1, le=10**15)
+
+
+class StartIn(Given):
+    """A loop file of the workspace, or its text, and the task."""
+
+    loop: str = Field("", max_length=200, description="name of a loop file in .treadle/loops")
+    text: str = Field("", max_length=262_144, description="the loop file itself, instead of a name")
+    task: str = Field("", max_length=200_000)
+
+
+class ActedOut(BaseModel):
+    """What came of a wish. `given`: it lies with the process that runs the execution, which takes it at its next boundary."""
+
+    execution_id: str
+    seq: int
+    status: str
+    code: str
+    given: bool
+
+
+class FindingOut(BaseModel):
+    """Something wrong in a loop file."""
+
+    line: int
+    column: int
+    path: str
+    message: str
+
+
+class LoopRow(BaseModel):
+    """A loop file of the workspace."""
+
+    name: str
+    title: str
+    bytes: int
+    valid: bool
+
+
+class LoopsOut(BaseModel):
+    """All of them."""
+
+    workspace: str
+    loops: list[LoopRow]
+
+
+class LoopOut(BaseModel):
+    """A loop file: its text, what it says, and what is wrong with it."""
+
+    name: str
+    text: str
+    digest: str
+    spec: dict[str, Any] | None
+    findings: list[FindingOut]
+
+
+class LoopIn(Given):
+    """A loop file to save: as text, or as what it shall say (comments and order are kept then)."""
+
+    text: str | None = Field(None, max_length=262_144)
+    spec: dict[str, Any] | None = None
+    digest: str = Field("", max_length=64, description="of the text last seen; empty: it must not exist yet")
+
+
+class ValidateIn(Given):
+    """A loop file to look at."""
+
+    text: str | None = Field(None, max_length=262_144)
+    spec: dict[str, Any] | None = None
+
+
+class HealthOut(BaseModel):
+    """That it lives."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class StudioOut(BaseModel):
+    """Where the studio works."""
+
+    version: str
+    store: str
+    workspace: str
+    actor: str
+    example: str  # an execution that was started to try things out; empty: none
