@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -70,7 +70,7 @@ class Studio:
         self.workspace, self.actor, self.define, self.notes = workspace, actor, define, notes
         self.once = Once()
         self.example = ""
-        self.on_start: Callable[[], Awaitable[None]] | None = None
+        self.on_start: Callable[[], Coroutine[Any, Any, None]] | None = None
         self._sessions: dict[str, Session] = {}
         self._group: TaskGroup | None = None
 
