@@ -1,0 +1,49 @@
+// Server-sent events: batches, resumed by the browser with Last-Event-ID; a gap is told, and the reader fills it from the ledger.
+import type { LogEvent } from "./client";
+
+export type Connection = "connecting" | "live" | "lost";
+
+export interface StreamHandlers {
+  events(batch: LogEvent[]): void;
+  /** Events were missed: read from the ledger what is needed. */
+  gap(): void;
+  connection(state: Connection): void;
+}
+
+/** Opens the stream; the function returned closes it. A page that comes back to the front reads on at once. */
+export function openStream(handlers: StreamHandlers): () => void {
+  let source: EventSource | null = null;
+  let timer = 0;
+  let started = false;
+
+  const open = () => {
+    source?.close();
+    source = new EventSource("/api/events");
+    source.addEventListener("hello", () => {
+      // After a reconnection that EventSource could not resume itself, everything since is a gap.
+      if (started) handlers.gap();
+      started = true;
+      handlers.connection("live");
+    });
+    source.addEventListener("gap", () => {
+      handlers.connection("live");
+      handlers.gap();
+    });
+    source.onopen = () => handlers.connection("live");
+    source.onmessage = (message: MessageEvent<string>) => handlers.events(JSON.parse(message.data) as LogEvent[]);
+    source.onerror = () => {
+      handlers.connection("lost");
+      if (source?.readyState === EventSource.CLOSED) {
+        clearTimeout(timer);
+        timer = window.setTimeout(open, 1500);
+      }
+    };
+  };
+
+  handlers.connection("connecting");
+  open();
+  return () => {
+    clearTimeout(timer);
+    source?.close();
+  };
+}

@@ -1,0 +1,68 @@
+// A stage or a state: its shape, its colour, two lines, and what hangs below it (chips of calls).
+import { Handle, Position, type Node, type NodeProps } from "@xyflow/react";
+import type { Call } from "../../api/client";
+import { TONE, type Stage, type Tone } from "../../graph/stages";
+import { Icon } from "../Icon";
+import { extra, outline } from "../shapes";
+
+export interface StageData extends Record<string, unknown> {
+  stage: Stage;
+  label: string;
+  sub: string;
+  tone: Tone;
+  w: number;
+  h: number;
+  breathe?: boolean;
+  meter?: number; // 0 to 1: how far the border is drawn as a gauge
+  badge?: string;
+  tag?: string; // terminal nodes: the ending
+  chips?: Call[];
+  connectable?: boolean;
+}
+export type StageNodeType = Node<StageData, "stage">;
+
+export function StageNode({ id, data, selected }: NodeProps<StageNodeType>) {
+  const { stage, w, h, tone } = data;
+  const path = outline(stage, w, h);
+  const colour = TONE[tone];
+  const lit = tone !== "pending" && tone !== "off";
+  return (
+    <div
+      className={`stage nopan nowheel tone-${tone} ${data.breathe ? "breathe" : ""} ${selected ? "chosen" : ""}`}
+      style={{ width: w, height: h, ["--tone" as string]: colour }}
+      data-g={id}
+      data-tone={tone}
+    >
+      <svg width={w} height={h} className="shape" aria-hidden="true">
+        {lit && <path d={path} className="halo" />}
+        {stage === "control" && <path d={path} className="ring" />}
+        <path d={path} className="body" pathLength={1} />
+        {data.meter !== undefined && (
+          <path d={path} className="meter" pathLength={1} strokeDasharray={`${Math.min(1, data.meter)} 1`} />
+        )}
+        {extra(stage, w, h) && <path d={extra(stage, w, h)} className="extra" />}
+      </svg>
+      <span className="disc">
+        <Icon name={stage} size={19} />
+      </span>
+      <span className="words">
+        <b>{data.label}</b>
+        <small>{data.sub}</small>
+      </span>
+      {data.badge && <span className="badge">{data.badge}</span>}
+      {data.tag && <span className="tag">{data.tag}</span>}
+      {data.chips && data.chips.length > 0 && (
+        <div className="chips">
+          {data.chips.slice(0, 4).map((call) => (
+            <span key={call.index} className={`chip ${call.status}`} data-g={`call:${call.id}`}>
+              <i />
+              {call.name}
+            </span>
+          ))}
+        </div>
+      )}
+      <Handle type="target" position={Position.Left} isConnectable={data.connectable ?? false} />
+      <Handle type="source" position={Position.Right} isConnectable={data.connectable ?? false} />
+    </div>
+  );
+}

@@ -1,0 +1,52 @@
+// Shape says the stage, colour says the state: the vocabulary of the canvas.
+export type Stage = "control" | "foundation" | "perceive" | "reason" | "act" | "verify" | "learn";
+export type Tone = "armed" | "running" | "done" | "budget" | "failed" | "you" | "pending" | "off";
+
+export const STAGES: Record<Stage, { label: string; means: string }> = {
+  control: { label: "Control", means: "states of the loop, and what it may cost" },
+  foundation: { label: "Foundation", means: "the model and its prompt" },
+  perceive: { label: "Perceive", means: "a map of the workspace before planning" },
+  reason: { label: "Reason", means: "the plan, and its approval" },
+  act: { label: "Act", means: "tools, and what they may not touch" },
+  verify: { label: "Verify", means: "who accepts: a command, a model, a person" },
+  learn: { label: "Learn", means: "the session log and lessons" },
+};
+export const STAGE_ORDER = Object.keys(STAGES) as Stage[];
+
+export const TONE: Record<Tone, string> = {
+  armed: "var(--cyan)",
+  running: "var(--blue)",
+  done: "var(--green)",
+  budget: "var(--amber)",
+  failed: "var(--red)",
+  you: "var(--violet)",
+  pending: "var(--edge)",
+  off: "var(--line)",
+};
+
+export type StateName = "planning" | "executing" | "error_recovery" | "completed" | "failed";
+export const STATE_LABEL: Record<StateName, string> = {
+  planning: "Planning",
+  executing: "Executing",
+  error_recovery: "ErrorRecovery",
+  completed: "Completed",
+  failed: "Failed",
+};
+
+/** Places on the desk, as centres. The hub is the middle, the state machine runs along the top. */
+export const PLACES: Record<string, { x: number; y: number; w: number; h: number }> = {
+  start: { x: 24, y: 92, w: 28, h: 28 },
+  planning: { x: 150, y: 92, w: 158, h: 66 },
+  executing: { x: 446, y: 92, w: 186, h: 78 },
+  completed: { x: 800, y: 62, w: 148, h: 58 },
+  failed: { x: 800, y: 148, w: 148, h: 58 },
+  error_recovery: { x: 640, y: 236, w: 170, h: 62 },
+  perceive: { x: 132, y: 300, w: 180, h: 74 },
+  reason: { x: 410, y: 300, w: 200, h: 74 },
+  act: { x: 790, y: 340, w: 190, h: 74 },
+  verify: { x: 804, y: 520, w: 180, h: 70 },
+  learn: { x: 650, y: 650, w: 168, h: 66 },
+  telemetry: { x: 330, y: 664, w: 180, h: 64 },
+  foundation: { x: 120, y: 500, w: 180, h: 96 },
+  hub: { x: 470, y: 480, w: 200, h: 200 },
+};
