@@ -1,0 +1,42 @@
+// A line that changes over time. uPlot draws; colours come from the tokens and follow the theme.
+import { useEffect, useRef } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { useUi } from "../state/ui";
+
+export function Chart({ label, xs, ys, tone = "--blue", unit = "", height = 92 }: { label: string; xs: number[]; ys: number[]; tone?: string; unit?: string; height?: number }) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const theme = useUi((s) => s.theme);
+  useEffect(() => {
+    const host = box.current!;
+    const css = getComputedStyle(document.documentElement);
+    const colour = (name: string) => css.getPropertyValue(name).trim();
+    const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px Inter Variable, sans-serif", size: 34 };
+    const made = new uPlot(
+      {
+        width: host.clientWidth || 240,
+        height,
+        cursor: { show: false },
+        legend: { show: false },
+        scales: { x: { time: false } },
+        axes: [{ ...axis, size: 20 }, axis],
+        series: [{}, { stroke: colour(tone), width: 2, fill: `${colour(tone)}22`, points: { show: false } }],
+      },
+      [[], []],
+      host,
+    );
+    plot.current = made;
+    const watch = new ResizeObserver(() => made.setSize({ width: Math.max(80, host.clientWidth), height }));
+    watch.observe(host);
+    return () => { watch.disconnect(); made.destroy(); plot.current = null; };
+  }, [theme, tone, height]);
+  useEffect(() => { plot.current?.setData([xs, ys]); }, [xs, ys, theme, tone, height]);
+  const now = ys.at(-1) ?? 0;
+  return (
+    <figure className="chart" role="img" aria-label={`${label}: now ${now.toLocaleString("en", { maximumFractionDigits: 4 })}${unit}`}>
+      <figcaption>{label}<b>{now.toLocaleString("en", { maximumFractionDigits: now < 1 ? 4 : 1 })}{unit}</b></figcaption>
+      <div ref={box} />
+    </figure>
+  );
+}

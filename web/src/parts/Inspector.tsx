@@ -1,0 +1,99 @@
+// What stands beside the canvas: the selected node in words, with its numbers.
+import type { Detail, LiveState } from "../api/client";
+import { STAGES, STATE_LABEL, type StateName } from "../graph/stages";
+import { stageOfNode } from "../graph/project";
+import { useUi } from "../state/ui";
+import { useLive } from "../state/live";
+import { CallList } from "./CallList";
+import { Chart } from "./Chart";
+import { LogList } from "./LogList";
+import { amount, money, span } from "./words";
+import type { SeenCall } from "./useCalls";
+
+export function Inspector({ detail, live, calls }: { detail: Detail; live: LiveState; calls: SeenCall[] }) {
+  const selected = useUi((s) => s.selected);
+  const title = selected in STATE_LABEL ? STATE_LABEL[selected as StateName] : selected === "hub" ? "Control hub" : selected ? STAGES[stageOfNode(selected)].label : "";
+  return (
+    <div className="inspect">
+      <small className="over">{selected ? (selected in STATE_LABEL ? "Control state" : "Stage") : "Execution"}</small>
+      <h2>{title || labelOf(live)}</h2>
+      <p className="lead">{lead(detail, live)}</p>
+      <Body id={selected} detail={detail} live={live} calls={calls} />
+    </div>
+  );
+}
+
+const labelOf = (live: LiveState) => (live.status === "running" ? (STATE_LABEL[live.agent as StateName] ?? "Running") : (live.status ?? ""));
+
+function lead(detail: Detail, live: LiveState): string {
+  if (live.status === "running") return `Round ${live.round}, turn ${live.turns}. ${live.phase === "evaluate" ? "The check is running." : live.step === "calling" ? "The model is answering." : live.step === "tools" ? "Tools are at work." : ""}`;
+  return detail.rest.why;
+}
+
+function Body({ id, detail, live, calls }: { id: string; detail: Detail; live: LiveState; calls: SeenCall[] }) {
+  const turns = useLive((s) => s.turns);
+  const rounds = useLive((s) => s.rounds);
+  if (id === "act") return <CallList calls={calls} />;
+  if (id === "learn") return <LogList />;
+  if (id === "completed" || id === "failed") return <pre className="artifact">{detail.rest.artifact ?? detail.rest.why}</pre>;
+  if (id === "verify")
+    return (
+      <ol className="rounds">
+        {rounds.map((one) => (
+          <li key={one.round} className={one.verdict ?? ""}>
+            <b>Round {one.round}: {one.verdict ?? "no verdict yet"}</b>
+            {(one.changed?.length ?? 0) > 0 && <small>{one.changed!.join(", ")}</small>}
+            {one.feedback && <pre>{one.feedback.slice(0, 1200)}</pre>}
+          </li>
+        ))}
+      </ol>
+    );
+  if (id === "foundation")
+    return (
+      <>
+        <Facts rows={Object.entries(detail.definition ?? {}).filter(([, v]) => v !== null && v !== "" && v !== false).map(([k, v]) => [k, Array.isArray(v) ? v.join(", ") : String(v)])} />
+      </>
+    );
+  const xs = turns.map((one) => one.turn);
+  let sum = 0;
+  const spent = turns.map((one) => (sum += one.cost_usd ?? 0));
+  return (
+    <>
+      <h3>Budgets</h3>
+      <ul className="budgets">
+        {detail.budgets.filter((one) => one.limit != null).map((one) => {
+          const share = one.limit ? Math.min(1, one.used / one.limit) : 0;
+          return (
+            <li key={one.name}>
+              <span>{one.name}</span>
+              <em>{amount(one.used, one.unit)} / {amount(one.limit ?? 0, one.unit)}</em>
+              <i style={{ ["--share" as string]: share }} className={share >= 1 ? "full" : share >= 0.8 ? "near" : ""} />
+            </li>
+          );
+        })}
+      </ul>
+      <Chart label="Spent" xs={xs} ys={spent} tone="--amber" unit=" USD" />
+      <Chart label="Input tokens a turn" xs={xs} ys={turns.map((one) => one.input_tokens ?? 0)} tone="--blue" />
+      <Facts
+        rows={[
+          ["cost", `${money(live.cost_usd)}${live.in_doubt_usd ? ` (+ ${money(live.in_doubt_usd)} in doubt)` : ""}`],
+          ["tokens", `${(live.input_tokens ?? 0).toLocaleString("en")} in · ${(live.output_tokens ?? 0).toLocaleString("en")} out`],
+          ["active time", span(live.elapsed_ms ?? 0)],
+          ["runs in", detail.here ? "this studio" : detail.execution.owner_alive ? detail.owner : "no process"],
+        ]}
+      />
+      <h3>This turn<em>{calls.length}</em></h3>
+      <CallList calls={calls} />
+    </>
+  );
+}
+
+export function Facts({ rows }: { rows: (readonly [string, string])[] }) {
+  return (
+    <dl className="factlist">
+      {rows.map(([name, value]) => (
+        <div key={name}><dt>{name}</dt><dd>{value}</dd></div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,52 @@
+// Two executions side by side: rounds, cost, outcome, changed paths.
+import { useEffect, useState } from "react";
+import { api, type Detail, type Round } from "../api/client";
+import { money, span } from "../parts/words";
+import { said } from "../state/live";
+import { useUi } from "../state/ui";
+
+interface Side { detail: Detail; rounds: Round[] }
+
+export function CompareView() {
+  const { execution, other, go } = useUi();
+  const [sides, setSides] = useState<(Side | null)[]>([null, null]);
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    let live = true;
+    Promise.all([execution, other].map(async (id) => ({ detail: await api.detail(id), rounds: await api.rounds(id) })))
+      .then((found) => { if (live) setSides(found); })
+      .catch((error: unknown) => { if (live) setProblem(said(error)); });
+    return () => { live = false; };
+  }, [execution, other]);
+  const rows: [string, (one: Side) => string][] = [
+    ["ending", (one) => one.detail.rest.label],
+    ["why", (one) => one.detail.rest.why],
+    ["rounds", (one) => String(one.detail.execution.rounds)],
+    ["turns", (one) => String(one.detail.execution.turns_taken)],
+    ["cost", (one) => money(one.detail.execution.cost_usd)],
+    ["active time", (one) => span(one.detail.execution.elapsed_ms ?? 0)],
+    ["tokens out", (one) => (one.detail.live.output_tokens ?? 0).toLocaleString("en")],
+    ["model", (one) => String(one.detail.definition?.["model"] ?? "")],
+    ["changed", (one) => [...new Set(one.rounds.flatMap((round) => round.changed ?? []))].join(", ") || "nothing"],
+  ];
+  const [left, right] = sides;
+  return (
+    <main className="compare">
+      <h1>Compare</h1>
+      {problem && <p className="problem" role="alert">{problem}</p>}
+      {left && right && (
+        <table>
+          <thead><tr><th />{[left, right].map((one) => <th key={one.detail.execution.execution_id}><button onClick={() => go("watch", one.detail.execution.execution_id)}>{one.detail.execution.execution_id}</button><small>{one.detail.execution.task}</small></th>)}</tr></thead>
+          <tbody>
+            {rows.map(([name, of]) => (
+              <tr key={name} className={of(left) === of(right) ? "same" : "differs"}><th scope="row">{name}</th><td>{of(left)}</td><td>{of(right)}</td></tr>
+            ))}
+            {Array.from({ length: Math.max(left.rounds.length, right.rounds.length) }, (_, at) => (
+              <tr key={`r${at}`}><th scope="row">round {at + 1}</th>{[left, right].map((one, side) => <td key={side}>{one.rounds[at] ? `${one.rounds[at]!.verdict ?? "–"} · ${one.rounds[at]!.turns} turns` : ""}<small>{one.rounds[at]?.feedback?.slice(0, 300)}</small></td>)}</tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </main>
+  );
+}

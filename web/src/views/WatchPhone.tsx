@@ -1,0 +1,58 @@
+// Watch on a phone: the loop as a line with a big turn ring; Steer as a sheet at thumb height.
+import type { Detail, LiveState } from "../api/client";
+import { Icon, type IconName } from "../canvas/Icon";
+import { budget } from "../graph/project";
+import { STATE_LABEL, type StateName } from "../graph/stages";
+import { act } from "../parts/acts";
+import { CallList } from "../parts/CallList";
+import { Ring } from "../parts/Ring";
+import { SteerPanel } from "../parts/SteerPanel";
+import { BeadCard } from "../parts/Timeline";
+import type { SeenCall } from "../parts/useCalls";
+import { useLive } from "../state/live";
+import { useUi } from "../state/ui";
+
+export function WatchPhone({ detail, live, calls, steering }: { detail: Detail; live: LiveState; calls: SeenCall[]; steering: boolean }) {
+  const { go, select, selected } = useUi();
+  const events = useLive((s) => s.events);
+  const cap = budget(detail, "turns of this act");
+  const running = live.status === "running";
+  const lines: { id: string; icon: IconName; label: string; sub: string; tone: string }[] = [
+    { id: "reason", icon: "reason", label: "Reason", sub: live.step === "calling" ? "the model answers" : `turn ${live.turns}`, tone: running && live.step === "calling" ? "run" : "ok" },
+    { id: "act", icon: "act", label: "Tools", sub: calls.map((one) => one.name).join(", ") || "no calls yet", tone: running && live.step === "tools" ? "run" : "ok" },
+    { id: "verify", icon: "verify", label: "Check", sub: `round ${live.round} of ${budget(detail, "rounds")?.limit}`, tone: live.phase === "evaluate" && running ? "run" : "" },
+    { id: "learn", icon: "learn", label: "Session log", sub: `${Math.max(detail.head, events.at(-1)?.seq ?? 0)} events`, tone: "" },
+  ];
+  const sheet = steering || live.status === "waiting-input";
+  return (
+    <div className="phone">
+      <main>
+        <Ring used={cap?.used ?? 0} limit={cap?.limit} label={running ? (STATE_LABEL[live.agent as StateName] ?? "") : (live.status ?? "")} size={190} />
+        <p className="why">{running ? "" : detail.rest.why}</p>
+        <ul className="line">
+          {lines.map((one) => (
+            <li key={one.id}>
+              <button data-g={one.id} onClick={() => select(selected === one.id ? "" : one.id)} aria-expanded={selected === one.id}>
+                <Icon name={one.icon} /><span><b>{one.label}</b><small>{one.sub}</small></span><i className={one.tone} />
+              </button>
+              {selected === one.id && one.id === "act" && <CallList calls={calls} />}
+            </li>
+          ))}
+        </ul>
+        <BeadCard />
+      </main>
+      {sheet && (
+        <section className="sheet" aria-label="Steer">
+          <span className="grab" />
+          <SteerPanel detail={detail} live={live} />
+        </section>
+      )}
+      <nav className="dock" aria-label="Controls">
+        {detail.can.includes("pause") && <button onClick={() => void act("pause")}>Pause</button>}
+        {detail.can.includes("resume") && <button onClick={() => void act("resume")}>Resume</button>}
+        <button className={steering ? "" : "you"} onClick={() => go(steering ? "watch" : "steer")}>{steering ? "Watch" : "Steer"}</button>
+        {detail.can.includes("cancel") && <button className="stop" onClick={() => void act("cancel")}>Stop</button>}
+      </nav>
+    </div>
+  );
+}
