@@ -50,6 +50,7 @@ def test_a_file_says_what_the_flags_of_run_say():
         "max_rounds": 5,
         "max_cost": Decimal("1.1"),
         "max_time": "1h30m",
+        "map_budget": 0,
     }
     assert beyond_flags(file) == {"name": "fix-flaky", "check_timeout_s": 90.0, "warn_at": (70, 90)}
     assert seconds("1h30m") == 5400
@@ -69,11 +70,24 @@ def test_what_is_not_changed_is_written_as_it_was():
     assert loopyaml.updated(WHOLE, loopyaml.to_json(loopyaml.parse(WHOLE))) == WHOLE
 
 
+@pytest.mark.req("CV-21")
+@pytest.mark.parametrize(("section", "budget"), [("", 0), ("perceive:\n", None), ("perceive: {budget: 900}\n", 900)])
+def test_without_perceive_there_is_no_map(section, budget):
+    assert flags(loopyaml.parse(f"treadle: 1\n{section}")).get("map_budget") == budget
+
+
+def test_guards_are_retuned_and_never_left_out():
+    assert flags(loopyaml.parse("treadle: 1\ncontrol: {guards: {repeat: 6}}\n"))["guard"] == {"repeat": 6}
+
+
 WRONG = {
     "unknown section": ("treadle: 1\nperceve: {}\n", 2, "has no key 'perceve'"),
     "unknown key": ("treadle: 1\ncontrol:\n  # a comment\n  max_round: 3\n", 4, "Did you mean 'max_rounds'?"),
     "a word for a number": ("treadle: 1\ncontrol:\n  max_rounds: many\n", 3, "expected `int"),
     "a truth for a number": ("treadle: 1\ncontrol:\n  max_rounds: true\n", 3, "expected `int"),
+    "no such guard": ("treadle: 1\ncontrol:\n  guards: {nonsense: 2}\n", 3, "no guard 'nonsense'"),
+    "a guard that may not be off": ("treadle: 1\ncontrol:\n  guards: {no-call: 0}\n", 3, "no-call"),
+    "an unknown key of an optional section": ("treadle: 1\nperceive:\n  budgt: 2\n", 3, "Did you mean 'budget'?"),
     "no rounds": ("treadle: 1\ncontrol: {max_rounds: 0}\n", 2, ">= 1"),
     "a truth for money": ("treadle: 1\ncontrol:\n  max_cost: yes\n", 3, "amount in US dollars"),
     "negative money": ("treadle: 1\ncontrol:\n  max_cost: -2\n", 3, "above 0"),

@@ -13,6 +13,7 @@ from treadle.core.codec import decode
 from treadle.core.endings import RETRY, ending, is_final
 from treadle.core.events import Answered, Suspended
 from treadle.core.messages import ModelResponded, ToolCall, ToolsFinished
+from treadle.core.settings import guard_names
 from treadle.kernel.budget import turns_left
 from treadle.kernel.loop import advance
 from treadle.kernel.states import LoopState
@@ -22,7 +23,16 @@ from . import schemas as out
 from .studio import Studio
 from .wire import LiveState, clipped, live
 
-PREVIEW = 400  # characters of a call's result
+GUARD_LABELS = {
+    "no-call": "no tool call",
+    "repeat": "same call again",
+    "oscillation": "going round",
+    "read-only": "reading only",
+    "stagnation": "no effect",
+    "same-tree": "same result",
+    "oversized": "prompt too long",
+    "recovery": "every call failed",
+}
 
 
 def execution(found: dict[str, Any], row: ExecutionRow | None = None, **more: Any) -> out.ExecutionOut:
@@ -112,15 +122,20 @@ def _ms(us: int | None) -> float | None:
 
 
 def guards(state: LoopState) -> list[out.GuardOut]:
-    """Counters against their thresholds (AG-11)."""
-    own = state.settings.act_agent if state.phase == "act" else state.settings.evaluate_agent
-    agent = state.agent
-    rows = (
-        ("no_call_turns", "no tool call", agent.quiet, own.no_call_turns),
-        ("recovery_attempts", "every call failed", agent.recoveries, own.recovery_attempts),
-        ("provider_attempts", "request failed", agent.failures, own.provider_attempts),
-    )
-    return [out.GuardOut(name=name, label=label, count=count, threshold=most) for name, label, count, most in rows]
+    """Counters against their thresholds, the nearest to tripping first (AG-11). One that is off is not among them."""
+    limits, counters = state.settings.guards, state.agent.guards
+    found = [
+        out.GuardOut(
+            name=name,
+            label=GUARD_LABELS.get(name, name),
+            count=getattr(counters, name.replace("-", "_")),
+            threshold=most,
+            warned=name in counters.warned,
+        )
+        for name in guard_names()
+        if (most := getattr(limits, name.replace("-", "_")))
+    ]
+    return sorted(found, key=lambda one: -one.count / one.threshold)
 
 
 def calls(state: LoopState) -> list[out.CallOut]:

@@ -134,6 +134,7 @@ class GuardOut(BaseModel):
     label: str
     count: int
     threshold: int
+    warned: bool = False  # it has told the model; at twice its threshold it stops
 
 
 class LogPage(BaseModel):
@@ -286,6 +287,7 @@ class ExtendIn(Act):
     max_cost_usd: str | None = Field(None, max_length=40)
     max_time_s: float | None = Field(None, gt=0, lt=1e10)
     max_tokens: int | None = Field(None, ge=1, le=10**15)
+    guards: dict[str, int] = Field({}, max_length=50, description="new thresholds by name")
 
 
 class StartIn(Given):

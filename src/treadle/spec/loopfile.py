@@ -84,6 +84,14 @@ class Foundation(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     instructions: Annotated[Text, Meta(description="added to the static system prompt")] = ""
 
 
+class Perceive(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A map of the workspace before planning. Without this section there is none."""
+
+    budget: Annotated[
+        Count | None, Meta(description="tokens of the map; as the model's window allows where nothing is said")
+    ] = None
+
+
 class Act(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who acts, and what it may touch."""
 
@@ -92,6 +100,7 @@ class Act(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = None
     protect: Annotated[tuple[Line, ...], Meta(description="paths that it may not write, as globs")] = ()
     sandbox: Annotated[bool, Meta(description="run its commands in a sandbox")] = False
+    mcp: Annotated[tuple[Line, ...], Meta(description="MCP servers, as NAME=COMMAND or NAME=URL")] = ()
     on_invalid: Annotated[
         Literal["stop_batch", "run_valid"] | None, Meta(description="what becomes of a batch with an invalid call")
     ] = None
@@ -135,6 +144,7 @@ class LoopFile(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     task: Annotated[Text, Meta(description="what is to be done, where the command line does not say it")] = ""
     control: Control = Control()
     foundation: Foundation = Foundation()
+    perceive: Perceive | None = None
     act: Act = Act()
     verify: Verify = Verify()
     canvas: Canvas = Canvas()
@@ -200,6 +210,8 @@ def flags(file: LoopFile) -> dict[str, Any]:
         "agent_command": act.agent_command,
         "protect": list(act.protect) or None,
         "sandbox": act.sandbox or None,
+        "mcp": list(act.mcp) or None,
+        "map_budget": _map_budget(file),
         "max_rounds": control.max_rounds,
         "max_turns": control.max_turns,
         "max_cost": control.max_cost,
@@ -210,6 +222,13 @@ def flags(file: LoopFile) -> dict[str, Any]:
         "escalate_after": foundation.escalate_after,
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _map_budget(file: LoopFile) -> int | None:
+    """What is not on the canvas is off: no Perceive, no map. A command that acts looks for itself."""
+    if file.act.agent_command:
+        return None
+    return 0 if file.perceive is None else file.perceive.budget
 
 
 def beyond_flags(file: LoopFile) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from io import StringIO
-from typing import Any, cast
+from types import UnionType
+from typing import Any, cast, get_args
 
 import msgspec
 
@@ -32,7 +33,11 @@ def look(text: str) -> tuple[LoopFile | None, list[Finding]]:
     tree, findings = _tree(text)
     if findings:
         return None, findings
-    plain = _plain(tree)
+    said: dict[str, Any] = _plain(tree)
+    # A section without a word is there all the same: `perceive:` is the map with its defaults.
+    plain: dict[str, Any] = {
+        key: {} if value is None and key not in ("name", "task") else value for key, value in said.items()
+    }
     findings = [_finding(tree, path, message) for path, message in _unknown(plain, LoopFile, ())]
     findings += [_finding(tree, path, message) for path, message in _decimals(plain)]
     if findings:
@@ -153,9 +158,15 @@ def _unknown(plain: Any, kind: type[Any], path: tuple[str, ...]) -> list[tuple[t
             hint = f" Did you mean {close[0]!r}?" if close else f" There are {', '.join(fields)}."
             where = ".".join(path) or "a loop file"
             found.append(((*path, key), f"{where} has no key {key!r}.{hint}"))
-        elif isinstance(inner := fields[key].type, type) and issubclass(inner, msgspec.Struct):
+        elif inner := _struct(fields[key].type):
             found += _unknown(value, inner, (*path, key))
     return found
+
+
+def _struct(kind: Any) -> type[Any] | None:
+    """The section that a key holds, also where it may be left out."""
+    kinds = [kind, *(get_args(kind) if isinstance(kind, UnionType) else ())]
+    return next((one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)), None)
 
 
 def _decimals(plain: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
@@ -234,7 +245,7 @@ def _without(value: Any, empty: Any) -> Any:
     defaults: dict[str, Any] = cast("dict[str, Any]", empty) if isinstance(empty, dict) else {}
     found: dict[str, Any] = {}
     for key, one in cast("dict[str, Any]", value).items():
-        if key in defaults and one == defaults[key]:
+        if one is None or (key in defaults and one == defaults[key]):
             continue
         found[key] = _without(one, defaults.get(key))
     return found

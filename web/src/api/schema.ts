@@ -807,6 +807,14 @@ export interface components {
              * @default
              */
             actor: string;
+            /**
+             * Guards
+             * @description new thresholds by name
+             * @default {}
+             */
+            guards: {
+                [key: string]: number;
+            };
             /** Max Cost Usd */
             max_cost_usd?: string | null;
             /** Max Rounds */
@@ -850,6 +858,11 @@ export interface components {
             name: string;
             /** Threshold */
             threshold: number;
+            /**
+             * Warned
+             * @default false
+             */
+            warned: boolean;
         };
         /**
          * HealthOut

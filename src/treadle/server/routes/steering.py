@@ -124,6 +124,7 @@ async def extend(studio: TheStudio, key: Key, execution_id: str, body: schemas.E
         max_cost_usd=_money(body.max_cost_usd),
         max_duration_us=None if body.max_time_s is None else int(body.max_time_s * 1e6),
         max_tokens=body.max_tokens,
+        guards=body.guards,
     )
     return await _once(
         studio, key, f"extend {execution_id}", body, lambda: studio.steer(execution_id, wish, seen=body.seen)

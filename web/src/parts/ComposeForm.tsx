@@ -1,0 +1,85 @@
+// Every setting of the selected stage, made from the schema of the loop file; and the file itself: load, save, duplicate, run.
+import { useEffect, useState } from "react";
+import { STAGES, type Stage } from "../graph/stages";
+import { remove, SECTION, setField, useCompose, type SchemaField, type Section } from "../state/compose";
+import { useUi } from "../state/ui";
+
+const DEFS: Record<string, string> = { control: "Control", foundation: "Foundation", perceive: "Perceive", reason: "Reason", act: "Act", verify: "Verify", learn: "Learn" };
+
+export function ComposeForm({ run }: { run(): void }) {
+  const { spec, schema, findings, files, name, dirty, load, save, fresh, text } = useCompose();
+  const { selected } = useUi();
+  const [as, setAs] = useState(name);
+  const [source, setSource] = useState(false);
+  useEffect(() => setAs(name), [name]);
+  const section = SECTION[selected] ?? "control";
+  const fields = schema?.$defs[DEFS[section]!]?.properties ?? {};
+  const values = (spec[section] ?? {}) as Section;
+  const canRun = findings.length === 0;
+  return (
+    <section className="form" aria-label="Settings">
+      <div className="row">
+        <select aria-label="Loop files" value={name} onChange={(e) => (e.target.value ? void load(e.target.value) : fresh())}>
+          <option value="">new loop</option>
+          {files.map((one) => <option key={one.name} value={one.name}>{one.title}{one.valid ? "" : " (faulty)"}</option>)}
+        </select>
+      </div>
+      <label className="field"><span>Name</span><input value={spec.name ?? ""} maxLength={100} onChange={(e) => setField("", "name", e.target.value)} /></label>
+      <label className="field"><span>Task</span><textarea rows={3} value={spec.task ?? ""} onChange={(e) => setField("", "task", e.target.value)} /></label>
+      <h2>{STAGES[section as Stage]?.label ?? section}</h2>
+      <p className="quiet">{STAGES[section as Stage]?.means}</p>
+      {Object.entries(fields).map(([key, field]) => (
+        <Field key={`${section}.${key}`} name={key} field={field} value={values[key]} bad={findings.some((one) => one.path.startsWith(`${section}.${key}`))} set={(value) => setField(section, key, value)} />
+      ))}
+      {selected in SECTION && <button onClick={() => remove(selected)}>Take it off the canvas</button>}
+      <h3>{findings.length ? "To mend" : "Checks"}<em>{findings.length || "sound"}</em></h3>
+      <ul className="findings">
+        {findings.map((one, at) => <li key={at}><code>{one.line}:{one.column}</code> {one.message}</li>)}
+      </ul>
+      <div className="row">
+        <input aria-label="File name" placeholder="file name" value={as} onChange={(e) => setAs(e.target.value)} />
+        <button disabled={!as} onClick={() => void save(as)}>{name && as !== name ? "Duplicate" : dirty ? "Save" : "Saved"}</button>
+      </div>
+      <div className="row">
+        <button className="good" disabled={!canRun} onClick={run}>Start this loop</button>
+        <button onClick={() => setSource(!source)} aria-expanded={source}>File</button>
+      </div>
+      {source && <pre className="artifact" aria-label="The loop file">{text || "not written yet"}</pre>}
+    </section>
+  );
+}
+
+function Field({ name, field, value, bad, set }: { name: string; field: SchemaField; value: unknown; bad: boolean; set(value: unknown): void }) {
+  const one = field.anyOf?.find((it) => it.type !== "null") ?? field;
+  const label = name.replaceAll("_", " ");
+  const help = field.description ?? one.description;
+  if (one.type === "boolean")
+    return <label className={`field ${bad ? "bad" : ""}`}><input type="checkbox" checked={value === true} onChange={(e) => set(e.target.checked || undefined)} /> {label}<small>{help}</small></label>;
+  if (one.enum)
+    return (
+      <label className={`field ${bad ? "bad" : ""}`}><span>{label}</span><small>{help}</small>
+        <select value={String(value ?? "")} onChange={(e) => set(e.target.value || undefined)}><option value="">default</option>{one.enum.map((it) => <option key={String(it)}>{String(it)}</option>)}</select>
+      </label>
+    );
+  const list = one.type === "array";
+  const number = one.type === "integer" || one.type === "number";
+  const shown = list ? ((value as unknown[] | undefined) ?? []).join(", ") : String(value ?? "");
+  const read = (text: string): unknown => {
+    if (!text.trim()) return undefined;
+    if (list) return text.split(",").map((it) => it.trim()).filter(Boolean).map((it) => (one.items?.type === "integer" && /^\d+$/.test(it) ? Number(it) : it));
+    return number && /^\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : text;
+  };
+  return <Typed label={label} help={help} shown={shown} bad={bad} long={name === "instructions"} commit={(text) => set(read(text))} />;
+}
+
+/** Committed when the field is left, so that undo takes back a whole value and not a letter. */
+function Typed({ label, help, shown, bad, long, commit }: { label: string; help?: string; shown: string; bad: boolean; long: boolean; commit(text: string): void }) {
+  const [text, setText] = useState(shown);
+  useEffect(() => setText(shown), [shown]);
+  const more = { value: text, onChange: (e: { target: { value: string } }) => setText(e.target.value), onBlur: () => { if (text !== shown) commit(text); } };
+  return (
+    <label className={`field ${bad ? "bad" : ""}`}><span>{label}</span><small>{help}</small>
+      {long ? <textarea rows={3} {...more} /> : <input {...more} onKeyDown={(e) => { if (e.key === "Enter") e.currentTarget.blur(); }} />}
+    </label>
+  );
+}
