@@ -180,6 +180,19 @@ def test_binary_gigantic_unnameable_and_looping_files_stop_no_map(tmp_path: Path
     found.text.encode()
 
 
+@pytest.mark.req("AG-05")
+def test_a_past_with_names_that_are_no_text_is_kept(root: Path, tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(root) + b"/src/caf\xe9.py"))
+    odd.write_text("def cafe(): ...\n")
+    commit(root, "A cafe for umlauts", {})
+    maps = [build_map(root, "Umlauts break", 500, tmp_path / "cache") for _ in range(2)]
+    assert [first(found) for found in maps] == ["src/caf\udce9.py"] * 2
+
+
+def test_a_task_that_is_no_text_is_read_as_far_as_it_is(root: Path) -> None:
+    assert first(build_map(root, "golf \udce9_value", 500)) == "src/golf.py"
+
+
 def test_a_path_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotADirectoryError):
         build_map(tmp_path / "missing", "task", 500)

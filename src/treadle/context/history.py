@@ -51,13 +51,14 @@ class Past(NamedTuple):
 
 
 def encode(history: History) -> bytes:
-    """The stored form."""
-    return msgspec.msgpack.encode(history)
+    """The stored form: paths as bytes, since not every name is text."""
+    return msgspec.msgpack.encode(([os.fsencode(path) for path in history.paths], history.commits))
 
 
 def decode(blob: bytes) -> History:
     """The history of a stored form."""
-    return msgspec.msgpack.decode(blob, type=History)
+    paths, commits = msgspec.msgpack.decode(blob, type=tuple[list[bytes], list[Commit]])
+    return History([os.fsdecode(path) for path in paths], commits)
 
 
 def start_history(root: Path) -> Callable[[], History]:
