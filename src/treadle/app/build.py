@@ -18,9 +18,12 @@ from treadle.core.settings import MAP_TOKENS, AgentSettings, Guards, Limits, Loo
 from treadle.effects.actors import CommandActor, FunctionActor
 from treadle.effects.checks import CommandCheck, FunctionCheck, verify_command
 from treadle.effects.model import unpriced
+from treadle.effects.mounts import Mounts
 from treadle.effects.parts import AgentParts, LoopParts
 from treadle.effects.scope import GitScope
 from treadle.kernel.mutation import needs_change
+from treadle.memory.rules import RuleBook
+from treadle.memory.skills import Skill, SkillTools, catalogue, read_skills
 from treadle.ports.callback import Actor, Check
 from treadle.ports.clock import Clock
 from treadle.ports.model import Model
@@ -33,6 +36,7 @@ from .inputs import input_schema
 from .stores import store_files
 
 KEY_HINTS = ("API_KEY", "ACCESS_TOKEN", "AUTH_TOKEN")
+SKILL_FOLDERS = (".treadle/skills", ".claude/skills")
 READ_ONLY = ("read_file", "list_dir", "glob", "search", "git_status", "git_diff", "read_output")
 
 
@@ -109,8 +113,14 @@ def _act(
     act = loop.act
     match act:
         case Agent():
-            toolset = _act_toolset(loop, act, workspace, settings, ours)
-            return _agent(act, "act", toolset, tuple(loop.protect), settings, clock)
+            skills = _skills(act, workspace)
+            toolset = _act_toolset(loop, act, workspace, settings, ours, skills)
+            rules = RuleBook(workspace) if act.rules and workspace is not None else None
+            mounts = Mounts(skills, rules) if skills or rules else None
+            parts = _agent(
+                act, "act", toolset, tuple(loop.protect), settings, clock, catalogue(skills) if skills else ""
+            )
+            return replace(parts, mounts=mounts)
         case Command():
             if workspace is None:
                 raise DefinitionError("A command that acts needs a workspace.")
@@ -143,11 +153,17 @@ def _evaluate(
 
 
 def _agent(
-    agent: Agent, role: str, toolset: Toolset, protected: tuple[str, ...], settings: Settings, clock: Clock
+    agent: Agent,
+    role: str,
+    toolset: Toolset,
+    protected: tuple[str, ...],
+    settings: Settings,
+    clock: Clock,
+    skills: str = "",
 ) -> AgentParts:
     static = agent.static_prompt
     if static is None:
-        static = static_prompt(role, agent.instructions, protected)
+        static = static_prompt(role, agent.instructions, protected, skills)
     return AgentParts(
         model=_model(agent, settings, clock),
         ladder=tuple(_model(_on_rung(agent, one), settings, clock) for one in agent.escalate_to),
@@ -198,11 +214,18 @@ def _model(agent: Agent, settings: Settings, clock: Clock) -> Model:
 
 
 def _act_toolset(
-    loop: Loop, agent: Agent, workspace: Path | None, settings: Settings, ours: tuple[Path, ...]
+    loop: Loop,
+    agent: Agent,
+    workspace: Path | None,
+    settings: Settings,
+    ours: tuple[Path, ...],
+    skills: Mapping[str, Skill],
 ) -> Toolset:
     from treadle.tools.combine import CombinedTools
 
     sets: list[Toolset] = [*_own_tools(agent), *_mcp_tools(agent, workspace, settings)]
+    if skills:
+        sets.append(SkillTools(skills))
     if agent.builtin_tools:
         from treadle.tools.builtin import ControlTools, WorkspaceTools
         from treadle.tools.protect import ProtectedTools
@@ -214,6 +237,17 @@ def _act_toolset(
             own = [str(path.relative_to(workspace)) for path in ours if path.is_relative_to(workspace)]
             sets.append(ProtectedTools(files, workspace, (*loop.protect, ".treadle/**", *own)))
     return sets[0] if len(sets) == 1 else CombinedTools(*sets)
+
+
+def _skills(agent: Agent, workspace: Path | None) -> dict[str, Skill]:
+    """ConfigurationError for a folder that was named and is not there, or for a skill that cannot be read."""
+    if agent.skills is None:
+        folders = [workspace / name for name in SKILL_FOLDERS] if workspace is not None else []
+        return read_skills(folder for folder in folders if folder.is_dir())
+    given = [Path(folder).expanduser() for folder in agent.skills]
+    if missing := [folder for folder in given if not folder.is_dir()]:
+        raise ConfigurationError(f"There is no folder of skills {missing[0]}.")
+    return read_skills(given)
 
 
 def _evaluate_toolset(agent: Agent, workspace: Path | None, settings: Settings) -> Toolset:

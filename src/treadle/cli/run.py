@@ -16,6 +16,7 @@ from treadle.core.errors import ConfigurationError
 from treadle.core.settings import MAP_FEWEST, MAP_MOST, MAP_TOKENS
 
 from .arguments import Namespace, Parser
+from .equipment import equipment
 from .person import user_name
 from .values import cost, from_zero, one_of, ratio, seconds, sink_names, text, texts, tokens, whole
 
@@ -88,8 +89,7 @@ def parser(name: str) -> Parser:
     made.option("--price", metavar="IN,OUT[,..]", help="USD per million tokens, for a model without a known price")
     made.workspace()
     made.option("--protect", metavar="GLOB", action="append", help="paths that it may not write; may be repeated")
-    made.option("--mcp", metavar="NAME=CMD|URL", action="append", help="an MCP server for act; may be repeated")
-    made.option("--mcp-config", metavar="FILE", type=Path, help='a file of MCP servers: {"mcpServers": {NAME: {...}}}')
+    equipment(made)
     made.flag("--sandbox", help="run its commands in a sandbox (bubblewrap)")
     made.guard()
     made.flag("--must-change", help="accept nothing without a change in the workspace")
@@ -277,6 +277,7 @@ def defined(given: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path)
         protect=texts("protect", chosen("protect") or []),
         sandbox=bool(given.get("sandbox")),
         mcp=tuple(given.get("mcp") or ()),
+        skills=tuple(_file("--skills", folder) for folder in given.get("skills") or ()),
         mcp_config=_file("mcp_config", chosen("mcp_config")),
         escalate_to=_ladder(given.get("escalate_to"), defaults.get("escalate_to"), agent_command),
         escalate_after=given.get("escalate_after", 2),

@@ -23,11 +23,13 @@ Then call verdict(accept, feedback). Accept only what fulfils the task. Feedback
 what would be right, in a few lines."""
 
 
-def static_prompt(role: str, instructions: str = "", protected: tuple[str, ...] = ()) -> str:
-    """The static prompt of a role, with the user's instructions and what is protected."""
+def static_prompt(role: str, instructions: str = "", protected: tuple[str, ...] = (), skills: str = "") -> str:
+    """The static prompt of a role, with the user's instructions, what is protected, and the catalogue of skills."""
     parts = [ACT if role == "act" else EVALUATE]
     if protected and role == "act":
         parts.append("Protected, cannot be changed: " + ", ".join(protected))
+    if skills:
+        parts.append(skills)
     if instructions.strip():
         parts.append(instructions.strip())
     return "\n\n".join(parts)

@@ -106,6 +106,7 @@ class ActFinished(Value, frozen=True, kw_only=True):
     output_json: str
     scope_receipt_json: str
     changed: tuple[str, ...]  # workspace-relative paths that this round's act changed
+    deleted: tuple[str, ...] = ()  # ... and of these, which are gone
     us: int = 0
 
 
@@ -116,6 +117,7 @@ class ActFailed(Value, frozen=True, kw_only=True):
     output_json: str
     scope_receipt_json: str
     changed: tuple[str, ...]
+    deleted: tuple[str, ...] = ()
     us: int = 0
 
 

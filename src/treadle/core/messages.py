@@ -52,6 +52,7 @@ class ToolResult(Value, frozen=True, kw_only=True):
     error: str = ""  # class of a failure, one of ToolErrorKind (AG-09)
     transient: bool = False  # whether the same call may succeed later
     mark: str = ""  # digest of call and result, what merely tells the time left out; empty: no guard looks (AG-11)
+    effects: tuple[str, ...] = ()  # what it touched, as `kind target` (FR-14)
 
 
 class MapGiven(Value, frozen=True, kw_only=True):
@@ -74,6 +75,7 @@ class Prompted(Value, frozen=True, kw_only=True):
     text: str
     origin: Origin = "task"
     map: MapGiven | None = None
+    mounts: tuple[str, ...] = ()  # `skill:NAME` and `rule:ID` whose bodies it holds
 
 
 class ModelResponded(Value, frozen=True, kw_only=True):

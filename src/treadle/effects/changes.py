@@ -20,3 +20,8 @@ def _changed_us(file: Path) -> int:
             return file.parent.stat().st_mtime_ns // 1000
         except FileNotFoundError:
             return 0
+
+
+def gone(root: str | os.PathLike[str], paths: Iterable[str]) -> tuple[str, ...]:
+    """Those of `paths` (relative to root) that are not there."""
+    return tuple(path for path in paths if not os.path.lexists(Path(root) / path))

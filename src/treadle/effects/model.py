@@ -11,7 +11,7 @@ import msgspec
 from treadle.context.prompt import SystemPrompt
 from treadle.core.errors import ProviderError
 from treadle.core.events import ModelFailed, ModelIntended
-from treadle.core.messages import ModelResponded
+from treadle.core.messages import ModelResponded, Prompted
 from treadle.core.tokens import CHARACTERS, estimate
 from treadle.core.usage import Usage
 from treadle.core.values import replace
@@ -32,7 +32,7 @@ BACKOFF_FIRST_S, BACKOFF_FACTOR, BACKOFF_MAX_S = 1.0, 2.0, 60.0
 
 
 ModelAction = IntendModel | CallModel | IntendCompaction | Compact
-ModelOutcome = ModelIntended | ModelResponded | ModelFailed | Compaction
+ModelOutcome = Prompted | ModelIntended | ModelResponded | ModelFailed | Compaction
 
 
 class ModelEffect:
@@ -66,10 +66,12 @@ class ModelEffect:
             return facts
         return known[3]
 
-    async def intend(self, action: IntendModel, host: Host) -> ModelIntended | Compaction:
-        """What is about to be sent: its digest, and the most that it can cost; or what must be done to the history first."""
+    async def intend(self, action: IntendModel, host: Host) -> ModelIntended | Prompted | Compaction:
+        """What is about to be sent: its digest, and the most that it can cost; or what must be said or done to the history first."""
         view = await host.view(action.phase, self.parts.examples)
         state = host.state
+        if self.parts.mounts is not None and (first := self.parts.mounts.due(state, view)) is not None:
+            return first
         facts = self.facts(state)
         dynamic = self.prompt.dynamic(state)
         if (compaction := self.compaction.due(view, state, facts, dynamic, action.call)) is not None:

@@ -16,6 +16,8 @@ from treadle.ports.prompt import Section
 from treadle.ports.scope import Scope
 from treadle.ports.toolset import Toolset
 
+from .mounts import Mounts
+
 
 @dataclass(frozen=True, slots=True)
 class AgentParts:
@@ -24,6 +26,7 @@ class AgentParts:
     model: Model
     toolset: Toolset
     static: str
+    mounts: Mounts | None = None
     dynamic: Callable[[LoopState], str] | None = None
     sections: tuple[Section, ...] = ()
     plan: Callable[[LoopState], str] | None = None  # as text, for a full compaction

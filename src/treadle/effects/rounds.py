@@ -20,6 +20,7 @@ from treadle.ports.callback import Actor, Check, RoundContext
 from treadle.ports.clock import Clock, CrashPoints
 from treadle.ports.scope import Scope, ScopeReceipt
 
+from .changes import gone
 from .host import Host
 
 RECEIPT_LENGTH, RECEIPTS_A_TASK = 512, 65_536
@@ -111,15 +112,23 @@ class RoundEffect:
 
     async def _act_ended(self, host: Host, output_json: str, failure: str, us: int) -> ActFinished | ActFailed:
         base = host.state.baseline
-        receipt_json, changed = "null", ()
+        receipt_json, changed, deleted = "null", (), ()
         if self.scope is not None and base:
             receipt = await self.scope.receipt(base)
             receipt_json, changed = receipt_to_json(receipt), receipt.paths
+            deleted = gone(self.scope.root, changed)
         if failure:
             return ActFailed(
-                reason=failure, output_json=output_json, scope_receipt_json=receipt_json, changed=changed, us=us
+                reason=failure,
+                output_json=output_json,
+                scope_receipt_json=receipt_json,
+                changed=changed,
+                deleted=deleted,
+                us=us,
             )
-        return ActFinished(output_json=output_json, scope_receipt_json=receipt_json, changed=changed, us=us)
+        return ActFinished(
+            output_json=output_json, scope_receipt_json=receipt_json, changed=changed, deleted=deleted, us=us
+        )
 
     async def evaluate(self, action: RunCheck, host: Host) -> Judged | CallbackRaised:
         """Lets the callback judge."""

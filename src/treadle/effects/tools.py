@@ -120,12 +120,12 @@ class ToolEffect:
 
     def _ok(self, call: ToolCall, output: ToolOutput, host: Host) -> ToolResult:
         content = self.redact(output.content)
-        mark = self._mark(call, content)
+        mark, effects = self._mark(call, content), self._effects(call, output)
         if len(content) <= self.output_limit:
-            return ToolResult(id=call.id, content=content, changed=output.changed, mark=mark)
+            return ToolResult(id=call.id, content=content, changed=output.changed, mark=mark, effects=effects)
         blob = host.put_blob(content.encode(errors="surrogatepass"))
         clipped = clip(content, self.output_limit, call.id)
-        return ToolResult(id=call.id, content=clipped, changed=output.changed, blob=blob, mark=mark)
+        return ToolResult(id=call.id, content=clipped, changed=output.changed, blob=blob, mark=mark, effects=effects)
 
     def _mark(self, call: ToolCall, content: str) -> str:
         """Nothing for a tool that is made for asking again (AG-11)."""
@@ -141,8 +141,22 @@ class ToolEffect:
         if len(text) > self.output_limit:
             text = clip(text, self.output_limit, call.id)
         return ToolResult(
-            id=call.id, content=text, status="error", error=error.kind, transient=error.transient, mark=mark
+            id=call.id,
+            content=text,
+            status="error",
+            error=error.kind,
+            transient=error.transient,
+            mark=mark,
+            effects=self._effects(call),
         )
+
+    def _effects(self, call: ToolCall, output: ToolOutput | None = None) -> tuple[str, ...]:
+        """What the call was to touch, and what it was seen to have touched; each once."""
+        declared = self.toolset.touches(call)
+        if output is None or not (output.changed or output.effects):
+            return declared
+        written = tuple(f"fs.write {path}" for path in output.changed)
+        return tuple(dict.fromkeys((*declared, *output.effects, *written)))
 
 
 def _leaf(host: Host) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .frame import FrameIdentity, LoopFrame
+from .frame import FrameIdentity, LoopFrame, SkillActivation, ToolEffect
 from .states import LoopState
 
 
@@ -10,6 +10,7 @@ def frame_of(state: LoopState) -> LoopFrame:
     """The continuation as of now. Durations are rounded down to whole milliseconds."""
     evaluating = state.phase == "evaluate"
     leaf = state.preserved_leaf
+    carried = state.carried
     return LoopFrame(
         loop_id=state.settings.loop_id,
         step_exec_id=state.step_exec_id,
@@ -28,16 +29,24 @@ def frame_of(state: LoopState) -> LoopFrame:
         act_cost_usd=state.act.usage.cost_usd,
         act_elapsed_duration_ms=state.act.us // 1000,
         granted_loop_leases=(),
-        active_skill_ids=(),
-        active_skill_activations={},
-        observed_effects=(),
-        injected_scoped_rule_ids=(),
+        active_skill_ids=tuple(carried.skills),
+        active_skill_activations={
+            name: SkillActivation(call_id=mount.call_id, message_id=str(mount.message))
+            for name, mount in carried.skills.items()
+        },
+        observed_effects=tuple(_effect(effect) for effect in carried.effects),
+        injected_scoped_rule_ids=tuple(carried.rules),
         conflict_check_armed=None,
         recalled_lessons=(),
         last_rejected_iteration_json=state.last_rejected_json,
         buffered_gate_recoveries=None,
         accumulated_lesson_outcomes={},
     )
+
+
+def _effect(effect: str) -> ToolEffect:
+    kind, _, target = effect.partition(" ")
+    return ToolEffect(kind=kind, target=target)
 
 
 def identity_of(state: LoopState) -> FrameIdentity:

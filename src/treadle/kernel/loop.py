@@ -22,6 +22,7 @@ from treadle.core.usage import NO_USAGE
 from treadle.core.values import Value, replace
 
 from . import agent as agents
+from . import carried as carry
 from . import guards, texts, window
 from .accounts import settle_charges as _settle_charges
 from .accounts import spend as _spend
@@ -157,7 +158,9 @@ def _on_baseline(state: LoopState, e: ev.BaselineTaken) -> LoopState:
 
 def _on_prompted(state: LoopState, e: Prompted) -> LoopState:
     state = _spend(state, us=e.map.us if e.map else 0)
-    return replace(state, note="", agent=agents.prompted(state.agent, e, _next_seq(state)))
+    seq = _next_seq(state)
+    carried = carry.after_prompt(state.carried, e, seq)
+    return replace(state, note="", agent=agents.prompted(state.agent, e, seq), carried=carried)
 
 
 def _on_model_intended(state: LoopState, e: ev.ModelIntended) -> LoopState:
@@ -210,9 +213,11 @@ def _on_tool_probed(state: LoopState, e: ev.ToolProbed) -> LoopState:
 
 
 def _on_tools_finished(state: LoopState, e: ToolsFinished) -> LoopState:
-    agent = agents.tools_finished(state, e, _next_seq(state))
-    touched = state.touched or (state.phase == "act" and any(result.changed for result in e.results))
-    return replace(_spend(state, us=e.us), agent=agent, answer=None, processes=(), touched=touched)
+    seq, act, old = _next_seq(state), state.phase == "act", state.agent
+    agent = agents.tools_finished(state, e, seq)
+    touched = state.touched or (act and any(map(carry.changed_something, e.results)))
+    carried = carry.after_results(state.carried, old.calls[old.answered :], e.results, seq, act=act)
+    return replace(_spend(state, us=e.us), agent=agent, answer=None, processes=(), touched=touched, carried=carried)
 
 
 def _on_process_started(state: LoopState, e: ev.ProcessStarted) -> LoopState:
@@ -247,6 +252,7 @@ def _to_evaluate(state: LoopState, e: ev.ActFinished | ev.ActFailed, failure: st
         act_failure=failure,
         changed=(state.changed or bool(e.changed)) if known else state.changed,
         preserved_leaf=state.agent.leaf,
+        carried=carry.after_act(state.carried, e.changed, e.deleted),
         agent=AgentState(state="executing", prompt=prompt),
         act_guards=seen,
         callback="",

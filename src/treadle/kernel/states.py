@@ -11,6 +11,7 @@ from treadle.core.settings import LoopSettings
 from treadle.core.usage import NO_USAGE, Usage
 from treadle.core.values import Value
 
+from .carried import Carried
 from .guard_state import GuardCounters
 from .window_state import WindowState
 
@@ -124,6 +125,7 @@ class LoopState(Value, frozen=True, kw_only=True):
     accepted: bool = False
     window: WindowState = WindowState()  # act's
     judge_window: WindowState = WindowState()  # an evaluating agent's
+    carried: Carried = Carried()
     pending: Suspended | None = None
     answer: Answered | None = None
 

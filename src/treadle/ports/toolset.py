@@ -20,6 +20,7 @@ class ToolOutput(NamedTuple):
 
     content: str
     changed: tuple[str, ...] = ()  # workspace-relative paths
+    effects: tuple[str, ...] = ()  # what it touched besides, as `kind target`
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,14 @@ class Toolset(ABC):
     @abstractmethod
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Runs a call that has been validated."""
+
+    def touches(self, call: ToolCall) -> tuple[str, ...]:
+        """What a call is about to touch, as `kind target`: checked against leases, and recorded whether it succeeds or not (FR-12, FR-14).
+
+        `fs.read`, `fs.write` and `fs.delete` with a workspace-relative path, `process.spawn` with a command,
+        `network.request` with a host, `external.mutation` with a name; any other kind is kept as it is.
+        """
+        return (f"external.mutation {call.name}",) if call.kind == "mutating" else ()
 
     async def prepare(self, call: ToolCall) -> tuple[Probe, ...]:
         """Before a mutating call: what will be in which file before and after, where that is known. ToolError: it need not run."""

@@ -31,6 +31,7 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
     protect: tuple[str, ...] = ()
     sandbox: bool = False
     mcp: tuple[str, ...] = ()  # NAME=COMMAND or NAME=URL
+    skills: tuple[str, ...] = ()  # folders; none: those of the workspace
     mcp_config: str = ""  # a file of servers; what it says of keys stays there
     escalate_to: tuple[str, ...] = ()  # provider:model, or provider:model=IN/OUT
     escalate_after: int = 2
@@ -91,6 +92,7 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
             context_window=self.window,
             compact=self.compact,
             compact_at=self.compact_at,
+            skills=self.skills or None,
         )
 
     def _servers(self) -> tuple[MCPServer, ...]:

@@ -59,6 +59,8 @@ class Agent:
     instructions: str = ""
     tools: Sequence[Toolset | Callable[..., Any]] = ()
     mcp: Sequence[MCPServer] = ()
+    skills: Sequence[str | Path] | None = None  # folders of skills; None: .treadle/skills and .claude/skills, () none
+    rules: bool = True  # scoped rules: AGENTS.md files and .treadle/rules/*.md of the workspace
     builtin_tools: bool = True
     base_url: str | None = None
     api_key: str | None = None

@@ -38,6 +38,9 @@ class CombinedTools(Toolset):
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         return await self._owner(call).run(call, context)
 
+    def touches(self, call: ToolCall) -> tuple[str, ...]:
+        return self._owner(call).touches(call)
+
     async def prepare(self, call: ToolCall) -> tuple[Probe, ...]:
         return await self._owner(call).prepare(call)
 

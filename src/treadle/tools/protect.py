@@ -54,6 +54,9 @@ class ProtectedTools(Toolset):
             raise
         return output._replace(content=output.content + await self._put_back())
 
+    def touches(self, call: ToolCall) -> tuple[str, ...]:
+        return self._toolset.touches(call)
+
     async def prepare(self, call: ToolCall) -> tuple[Probe, ...]:
         if call.kind in ("mutating", "idempotent"):
             await to_thread.run_sync(self._refuse, call)

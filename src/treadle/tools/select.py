@@ -31,6 +31,9 @@ class SelectedTools(Toolset):
         self._check(call)
         return await self._toolset.run(call, context)
 
+    def touches(self, call: ToolCall) -> tuple[str, ...]:
+        return self._toolset.touches(call)
+
     async def prepare(self, call: ToolCall) -> tuple[Probe, ...]:
         self._check(call)
         return await self._toolset.prepare(call)

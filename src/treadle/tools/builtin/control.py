@@ -20,6 +20,9 @@ class ControlTools(Toolset):
     def tools(self) -> tuple[ToolDef, ...]:
         return CONTROL_TOOLS
 
+    def touches(self, call: ToolCall) -> tuple[str, ...]:
+        return ()
+
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         if call.name != "read_output":
             raise ToolError("execution", f"{call.name} is acted on by the engine, not run as a tool")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from posixpath import basename, normpath
 
 from anyio import to_thread
 
@@ -87,6 +88,15 @@ class WorkspaceTools(Toolset):
             case _:
                 raise ToolError("not-found", f"there is no tool {call.name}")
 
+    def touches(self, call: ToolCall) -> tuple[str, ...]:
+        match call.name:
+            case "write_file" | "edit_file":
+                return (f"fs.write {_path(call, 'path')}",)
+            case "run_command":
+                return (f"process.spawn {program(text(call, 'command'))}",)
+            case _:
+                return (f"fs.read {_path(call, 'path')}",)
+
     async def prepare(self, call: ToolCall) -> tuple[Probe, ...]:
         _check_text(call)
         if call.name not in ("write_file", "edit_file"):
@@ -127,6 +137,16 @@ class WorkspaceTools(Toolset):
         except ToolError:  # it is no file that can be read any more, so nobody can tell
             return "unknown"
         return "done" if now == probe.after else "not-started" if now == probe.before else "unknown"
+
+
+def _path(call: ToolCall, name: str) -> str:
+    return normpath(optional_text(call, name) or ".")
+
+
+def program(command: str) -> str:
+    """What a command line starts, as a word; of a chain the first."""
+    words = (word for word in command.split() if "=" not in word.partition("/")[0] or word.startswith("="))
+    return basename(next(words, command.strip()[:40]))
 
 
 def _if_missing(call: ToolCall, otherwise: IfMissing) -> IfMissing:

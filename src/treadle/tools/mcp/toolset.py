@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from treadle.core.errors import ToolError
 from treadle.core.messages import ToolCall
@@ -32,6 +33,12 @@ class MCPTools(Toolset):
 
     def identity(self) -> list[Any]:
         return [self.server.identity()]
+
+    def touches(self, call: ToolCall) -> tuple[str, ...]:
+        name, host = self.server.name, urlsplit(self.server.url).hostname
+        tool = f"mcp.{name} {call.name.removeprefix(f'{name}__')}"
+        outside = (f"external.mutation {call.name}",) if call.kind == "mutating" else ()
+        return (tool, *outside, *((f"network.request {host}",) if host else ()))
 
     async def open(self) -> None:
         if self._users == 0:

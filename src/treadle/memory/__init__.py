@@ -1,0 +1,1 @@
+"""What an agent is given to know besides its task: skills it may load, and rules that hold where it works."""
