@@ -1,6 +1,7 @@
 import pytest
 
 from conformance.ledger_kit import STORES
+from support import postgres
 
 
 @pytest.fixture
@@ -10,6 +11,8 @@ def anyio_backend():
 
 @pytest.fixture(params=list(STORES))
 def store(request, tmp_path):
+    if request.param == "postgres" and postgres.binaries() is None:
+        pytest.skip("no Postgres server is installed")
     return STORES[request.param](tmp_path)
 
 

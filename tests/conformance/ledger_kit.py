@@ -7,10 +7,12 @@ import threading
 from abc import ABC, abstractmethod
 from pathlib import Path
 
+from support import postgres
 from treadle.core.codec import encode
 from treadle.core.errors import TreadleError
 from treadle.core.messages import Prompted
 from treadle.ledger.inmemory import InMemoryLedger, MemoryStore
+from treadle.ledger.postgres import open_postgres
 from treadle.ledger.sqlite import open_sqlite
 from treadle.ports.clock import CrashPoints
 from treadle.ports.ledger import Batch, Ledger, Ownership, Record
@@ -42,7 +44,15 @@ class SqlitePlace(Store):
         return await open_sqlite(self.path, synchronous=self.synchronous)
 
 
-STORES: dict[str, type[Store]] = {"inmemory": MemoryPlace, "sqlite": SqlitePlace}
+class PostgresPlace(Store):
+    def __init__(self, folder: Path) -> None:
+        self.url = postgres.new_store()
+
+    async def open(self) -> Ledger:
+        return await open_postgres(self.url)
+
+
+STORES: dict[str, type[Store]] = {"inmemory": MemoryPlace, "sqlite": SqlitePlace, "postgres": PostgresPlace}
 
 
 def record(seq: int, *, parent: int | None = None, text: str = "") -> Record:

@@ -8,7 +8,8 @@ from treadle.core.errors import ConfigurationError
 from treadle.ports.clock import CrashPoints
 from treadle.ports.ledger import Ledger
 
-FORMS = "sqlite:///FILE (sqlite:////ABSOLUTE/FILE) or memory:"
+FORMS = "sqlite:///FILE (sqlite:////ABSOLUTE/FILE), postgresql://USER@HOST/DATABASE or memory:"
+POSTGRES = ("postgresql://", "postgres://")
 
 
 async def open_store(url: str, points: CrashPoints, *, create: bool = True) -> Ledger:
@@ -20,6 +21,8 @@ async def open_store(url: str, points: CrashPoints, *, create: bool = True) -> L
         from treadle.ledger.inmemory import InMemoryLedger
 
         return InMemoryLedger()
+    if url.startswith(POSTGRES):
+        return await _open_postgres(url, points, create=create)
     path = _file_of(url)
     if not create and not path.exists():
         raise ConfigurationError(f"There is no store at {path}. Start a loop first (treadle run), or name it: --store.")
@@ -28,14 +31,22 @@ async def open_store(url: str, points: CrashPoints, *, create: bool = True) -> L
     return await open_sqlite(path, points=points)
 
 
+async def _open_postgres(url: str, points: CrashPoints, *, create: bool) -> Ledger:
+    try:
+        from treadle.ledger.postgres import open_postgres
+    except ImportError as error:
+        raise ConfigurationError("A store on Postgres needs an extra: pip install 'treadle[postgres]'.") from error
+    return await open_postgres(url, points=points, create=create)
+
+
 def is_absent(url: str) -> bool:
     """Whether there is no store at this address yet. ConfigurationError for a form that is none."""
-    return url != "memory:" and not _file_of(url).exists()
+    return url != "memory:" and not url.startswith(POSTGRES) and not _file_of(url).exists()
 
 
 def store_files(url: str) -> tuple[Path, ...]:
     """The files that a store consists of: no part of a workspace, even where they lie in one."""
-    if url in ("", "memory:"):
+    if url in ("", "memory:") or url.startswith(POSTGRES):
         return ()
     file = _file_of(url).resolve()
     return tuple(file.with_name(file.name + end) for end in ("", "-wal", "-shm", ".owners"))

@@ -1,10 +1,11 @@
-"""What is said of an execution that cannot be found: close or ambiguous ids (SV-02)."""
+"""Finding executions and messages, whatever the store: what is said of an id that is not there (SV-02), and walking a branch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from treadle.core.errors import UnknownExecution
+from treadle.core.errors import DanglingMessage, UnknownExecution
+from treadle.ports.ledger import Record
 
 PREFIX_MIN = 4  # characters; a shorter one would name something else tomorrow
 NEWEST = "last"
@@ -25,3 +26,18 @@ def ambiguous(prefix: str, matches: Sequence[str]) -> UnknownExecution:
     """Several executions have this prefix."""
     more = ", …" if len(matches) > NAMED else ""
     return UnknownExecution(f"{prefix!r} is ambiguous: {', '.join(matches[:NAMED])}{more}. Give more of the id.")
+
+
+def walked(records: Sequence[Record], leaf: int) -> list[Record]:
+    """Of messages newest first, those on the way from `leaf` towards the root, one at least. DanglingMessage where it is missing."""
+    found: list[Record] = []
+    wanted: int | None = leaf
+    for record in records:
+        if record.seq == wanted:
+            found.append(record)
+            wanted = record.parent
+    if not found:
+        raise DanglingMessage(f"Message {leaf} is not in the store.")
+    if wanted is not None and wanted >= found[-1].seq:
+        raise DanglingMessage(f"Message {wanted}, the parent of {found[-1].seq}, does not come before it.")
+    return found

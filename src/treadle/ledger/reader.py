@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from treadle.core.digests import blob_address
-from treadle.core.errors import DanglingMessage, LedgerDamaged, UnknownExecution
+from treadle.core.errors import LedgerDamaged, UnknownExecution
 from treadle.ports.ledger import ExecutionRow, Posted, Record, Snapshot, Summary
 
 from .audit import Audited, audit
 from .changes import NAMES_SEARCHED, SQL, Changes
 from .connection import open_reader
 from .faults import fault
-from .lookup import NAMED, NEWEST, PREFIX_MIN, ambiguous, unknown
+from .lookup import NAMED, NEWEST, PREFIX_MIN, ambiguous, unknown, walked
 
 MAX_INTEGER = 2**63 - 1
 AFTER_ANY = "\U0010ffff"  # sorts after every character that ids are made of
@@ -71,17 +71,7 @@ class Reader:
 
     def branch(self, handle: int, leaf: int, limit: int) -> list[Record]:
         """From `leaf` some way towards the root, one message at least. DanglingMessage where it is missing."""
-        found: list[Record] = []
-        wanted: int | None = leaf
-        for record in self._records(self._all("branch", handle, leaf, limit)):
-            if record.seq == wanted:
-                found.append(record)
-                wanted = record.parent
-        if not found:
-            raise DanglingMessage(f"Message {leaf} is not in the store.")
-        if wanted is not None and wanted >= found[-1].seq:
-            raise DanglingMessage(f"Message {wanted}, the parent of {found[-1].seq}, does not come before it.")
-        return found
+        return walked(self._records(self._all("branch", handle, leaf, limit)), leaf)
 
     def snapshot(self, handle: int, at: int | None) -> Snapshot | None:
         """The latest, at or before `at`."""

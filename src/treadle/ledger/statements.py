@@ -30,9 +30,9 @@ def named(file: str) -> dict[str, str]:
     return {name: "\n".join(text).strip().removesuffix(";") for name, text in found.items()}
 
 
-def migrations() -> tuple[Migration, ...]:
-    """All migrations, in order."""
-    files = sorted((FOLDER / "migrations").glob("[0-9]*.sql"))
+def migrations(folder: str = "migrations") -> tuple[Migration, ...]:
+    """All migrations in that folder of `sql/`, in order."""
+    files = sorted((FOLDER / folder).glob("[0-9]*.sql"))
     return tuple(Migration(int(file.name.partition("_")[0]), file.read_text("utf-8")) for file in files)
 
 

@@ -114,6 +114,16 @@ class Ledger(ABC):
     async def release(self, ownership: Ownership) -> None:
         """Gives the ownership up, where it is still ours: the execution has no owner, its epoch stays."""
 
+    def lapsed(self) -> bool:
+        """Whether others may already take our executions for abandoned: `confirm` must be asked before anything is paid or changed."""
+        return False
+
+    async def confirm(self, ownership: Ownership) -> None:
+        """Returns where it is still ours, with the right to it renewed.
+
+        StaleEpoch where it is not; LedgerUnavailable where nobody can tell.
+        """
+
     @abstractmethod
     def submit(self, batch: Batch, done: Done) -> None:
         """Queues the batch and returns at once. `done` is called once, on the thread of the event loop that opened the ledger."""

@@ -144,6 +144,8 @@ class Driver:
             timer = journal.flush_later(LINGER_S)
         elif isinstance(action, BARRIERS):
             await journal.flush()  # a barrier: what is paid or changed next has its intent on disk (LG-04)
+            if journal.ledger.lapsed():  # and it must still be ours to pay or change (RT-03)
+                await journal.confirm()
             if self._why:
                 return  # asked to stop meanwhile: nothing has been sent
         left = remaining_us(journal.state)

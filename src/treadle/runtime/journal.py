@@ -333,6 +333,14 @@ class JournalOf(Generic[S]):
         self._waiting.append((self._submitted, future))
         return future
 
+    async def confirm(self) -> None:
+        """Returns where the execution is still ours. LedgerError: the journal is poisoned from now on."""
+        try:
+            await self.ledger.confirm(self.ownership)
+        except LedgerError as error:
+            self.failure = self.failure or error
+            raise
+
     async def close(self) -> None:
         """Flushes where that is still possible, and gives the ownership up."""
         try:

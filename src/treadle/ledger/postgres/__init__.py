@@ -1,0 +1,5 @@
+"""The ledger on Postgres, for loops of many machines: the same contract, liveness by the server's time, requests announced by NOTIFY."""
+
+from .store import PostgresLedger, open_postgres
+
+__all__ = ["PostgresLedger", "open_postgres"]
