@@ -12,7 +12,7 @@ import time
 
 from treadle.kernel.states import LoopState
 from treadle.ports.observer import Progress
-from treadle.telemetry.bus import Bus, Ring
+from treadle.telemetry.bus import SIZE, Bus, Ring
 
 TARGET = 200_000
 
@@ -26,7 +26,7 @@ def rate(events: int, stalled: int) -> float:
     for _ in range(events):
         bus.notify(progress)
     seconds = time.perf_counter() - start
-    assert all(one.dropped == events - 4_096 for one in held)
+    assert all(one.dropped == events - SIZE for one in held)
     return events / seconds
 
 

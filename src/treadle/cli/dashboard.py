@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -51,9 +52,10 @@ def one(watched: Watched, now_us: int, *, store: str = "", width: int = 100) -> 
         from .graph import drawn
 
         parts.append(drawn(state, {}, alive=watched.row.owner_alive)[0])
-    next_command = f"treadle resume {watched.execution_id}" if gone else rest.next
-    waits = state.status != "running" or gone
-    subtitle = Text.assemble((" next ", DIM), (f"{next_command} ", "bold" if waits else DIM))
+    subtitle = Text.assemble((" next ", DIM), (f"{rest.next} ", "bold"))
+    if watched.running:
+        name = f"{watched.execution_id} --store {shlex.quote(store)}" if store else watched.execution_id
+        subtitle = Text(f" treadle log -f {name} · treadle cancel {name} ", DIM)
     return Panel(
         Group(*parts), title=title, title_align="left", subtitle=subtitle, subtitle_align="left",
         border_style=colour, box=box.ROUNDED, padding=(0, 1),
@@ -192,9 +194,11 @@ def fleet(all_of_them: list[Watched], rate: Snapshot, now_us: int, *, rows: int,
     """A line for each execution, those that run first; below, what they come to."""
     ordered = sorted(all_of_them, key=lambda one: not one.running)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=DIM, expand=True)
-    names = ("id", "status", "where", "at most", "tokens/s", "age") if width >= WIDE else ("id", "status", "where")
+    names = (
+        ("id", "status", "round", "turns", "at most", "tokens/s", "age") if width >= WIDE else ("id", "status", "round")
+    )
     for name in names:
-        table.add_column(name, no_wrap=True, justify="right" if name in ("at most", "tokens/s", "age") else "left")
+        table.add_column(name, no_wrap=True, justify="left" if name in ("id", "status", "round") else "right")
     table.add_column("task", no_wrap=True, overflow="ellipsis", ratio=1, min_width=12)
     for watched in ordered[:rows]:
         cells = _row(watched, now_us)
@@ -213,14 +217,19 @@ def _row(watched: Watched, now_us: int) -> dict[str, RenderableType]:
     rest = rest_of(watched.execution_id, state)
     gone = state.status == "running" and not watched.row.owner_alive
     if isinstance(state, LoopState):
-        where = f"{state.round}/{state.settings.max_rounds} {state.phase}, turn {state.total.turns}"
-        task = state.task
+        where, turns, task = (
+            f"{state.round}/{state.settings.max_rounds} {state.phase}",
+            f"{state.total.turns:,}",
+            state.task,
+        )
     else:
+        turns = f"{state.total.usage.requests:,}"
         where, task = f"{len(state.done)} of {count(len(state.settings.tasks), 'task')}", state.settings.name
     return {
         "id": watched.execution_id,
         "status": Text("owner gone" if gone else rest.label, STYLES["amber" if gone else rest.colour]),
-        "where": where,
+        "round": where,
+        "turns": turns,
         "at most": money(state.total.usage.cost_usd + state.total.in_doubt.cost_usd),
         "tokens/s": f"{watched.throughput(now_us).tokens_s:,.0f}" if watched.running else "",
         "age": duration(max(0, now_us - watched.row.created_us)),

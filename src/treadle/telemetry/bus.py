@@ -15,7 +15,7 @@ from typing import Generic, TypeVar, cast
 from treadle.ports.observer import Observer, Progress
 
 T = TypeVar("T")
-SIZE = 4_096  # events that a ring holds: what a subscriber may be behind
+SIZE = 2_048  # events that a ring holds: what a subscriber may be behind; each keeps the state after it in memory
 CLOSE_S = 2.0  # how long a sink may take, at the end, for what waits
 
 
