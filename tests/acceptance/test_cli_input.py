@@ -201,3 +201,49 @@ def test_the_reference_page_says_what_the_commands_say() -> None:
 
     made = runpy.run_path(str(ROOT / "tools" / "cli_reference.py"))
     assert made["PAGE"].read_text() == made["page"](), "run python tools/cli_reference.py"
+
+
+def test_quiet_says_in_one_line_why_it_failed_and_nothing_where_it_did_not(tmp_path: Path) -> None:
+    cli = CommandLine(tmp_path)
+    acts = ("--agent-command", "true", "--max-rounds", "1", "-q")
+    assert cli("run", "Do it", *acts, "--check", "true").err == ""
+    failed = cli("run", "Do it", *acts, "--check", "false")
+    assert failed.code == 1
+    assert len(failed.err.splitlines()) == 1
+    assert "failed, exhausted" in failed.err
+    assert "the only round was rejected" in failed.err
+    assert cli("run", "Do it", *acts, "--check", "false", "--json").err == ""
+
+
+def test_a_detached_run_names_the_store_in_the_commands_that_it_suggests(tmp_path: Path) -> None:
+    cli = CommandLine(tmp_path)
+    store = f"sqlite:///{cli.home / 'own.db'}"
+    ran = cli("run", "Do it", "--agent-command", "true", "--check", "true", "--detach", "--store", store)
+    assert ran.code == 0
+    assert ran.err.count(f"--store {store}") == 2
+    assert cli("watch", ran.out.strip(), "--store", store).code == 0
+
+
+def test_what_is_no_export_is_refused_by_the_name_of_its_file(tmp_path: Path) -> None:
+    cli = CommandLine(tmp_path)
+    file = cli.write("notes.txt", "hello")
+    ran = cli("frame", "import", str(file))
+    assert ran.code == 1
+    assert "notes.txt" in ran.err
+
+
+@pytest.mark.req("AG-28")
+def test_revert_touches_only_what_act_changed_and_names_each_file_on_one_line(tmp_path: Path) -> None:
+    cli = CommandLine(tmp_path)
+    cli.git().write("theirs.txt", "before\n")
+    acts = "printf x > ours.txt; printf x > 'two\nlines'"
+    assert cli("run", "Do it", "--agent-command", acts, "--check", "true").code == 0
+    cli.write("theirs.txt", "edited by a person\n")
+    reverted = cli("revert", "last", "--yes")
+    assert reverted.code == 0
+    assert len(reverted.err.splitlines()) == 1
+    assert "ours.txt" in reverted.err
+    assert "theirs.txt" not in reverted.err
+    assert (cli.workspace / "theirs.txt").read_text() == "edited by a person\n"
+    assert not (cli.workspace / "ours.txt").exists()
+    assert not (cli.workspace / "two\nlines").exists()

@@ -76,7 +76,12 @@ def test_progress_and_one_banner_line_with_the_next_command_are_on_stderr(finish
 def test_the_ending_is_written_down_as_an_artifact_which_why_names(finished: Finished) -> None:
     why = finished.cli("why", "last", "--json").document
     page = Path(why["artifact"])
-    assert "Round 1: rejected" in page.read_text()
+    text = page.read_text()
+    assert "Round 1: rejected" in text
+    assert "cost    $" in text
+    assert "5 requests" in text
+    assert "round 2 judged: accepted" in text, "the end of the session log"
+    assert text.rstrip().endswith(f"Next: {why['next']}")
     ending = json.loads(page.with_suffix(".json").read_text())
     assert (ending["is_success"], ending["is_nonfailure"], ending["colour"]) == (True, True, "green")
     assert ending["outcome"]["kind"] == why["outcome"]["kind"] == "accepted"

@@ -377,3 +377,19 @@ def test_views_are_told_apart_and_forgotten_with_their_owners() -> None:
 
     with Replay(good("openai")) as server:
         run(server, "openai:gpt-4o", use)
+
+
+@pytest.mark.parametrize("case", ["openai/whole-tool-call", "openai/whole-reasoning"])
+def test_a_server_that_answers_a_streamed_request_whole_is_understood(case: str) -> None:
+    deltas: list[str] = []
+    answer = replay.answer(replay.case(case)["response"])
+
+    async def use(model: Model) -> tuple[Any, Any]:
+        asked = request(view_of(prompted("go")))
+        return await model.request(asked), await model.request(asked, deltas.append)
+
+    with Replay(answer) as server:
+        whole, streamed = run(server, "openai:gpt-4o", use)
+        assert (server.body(0)["stream"], server.body(1)["stream"]) == (False, True)
+    assert streamed._replace(extra="") == whole._replace(extra="")
+    assert "".join(deltas) == whole.text

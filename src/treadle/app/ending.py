@@ -19,6 +19,7 @@ from treadle.runtime.document import document, to_json
 from . import workflow_ending
 from .history import RoundRecord, round_document
 from .listing import AnyState
+from .views import budgets
 
 _FLAGS = {"max_turns": "--max-turns", "max_cost": "--max-cost", "max_time": "--max-time", "max_tokens": "--max-tokens"}
 
@@ -110,12 +111,15 @@ def artifact_path(state_dir: Path, execution_id: str) -> Path:
 
 
 def write_artifact(
-    state_dir: Path, execution_id: str, state: AnyState, rounds: list[RoundRecord], *, store: str = ""
+    state_dir: Path, execution_id: str, state: AnyState, rounds: list[RoundRecord], *, store: str = "", log: str = ""
 ) -> Path:
-    """Both forms of the ending, each whole or not at all; the path of the page. ConfigurationError where that fails."""
+    """Both forms of the ending, each whole or not at all; the path of the page. ConfigurationError where that fails.
+
+    `log` is the end of the session log.
+    """
     page = artifact_path(state_dir, execution_id)
     body = to_json(artifact(execution_id, state, rounds))
-    text = page_text(execution_id, state, rounds, store=store)
+    text = page_text(execution_id, state, rounds, store=store, log=log)
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
         _write_whole(page.with_suffix(".json"), body + b"\n")
@@ -142,22 +146,42 @@ def artifact(execution_id: str, state: AnyState, rounds: list[RoundRecord]) -> d
     return found
 
 
-def page_text(execution_id: str, state: AnyState, rounds: list[RoundRecord], *, store: str = "") -> str:
-    """The page for people."""
+def page_text(execution_id: str, state: AnyState, rounds: list[RoundRecord], *, store: str = "", log: str = "") -> str:
+    """The page for people: what was asked, how it ended and why, what it cost, each round, the last records, the next command."""
+    ending_of_log = ["The last records", _indented(log), ""] if log else []
     if isinstance(state, WorkflowState):
-        return workflow_ending.page_text(execution_id, state, store=store)
+        return "\n".join([workflow_ending.page_text(execution_id, state, store=store), *ending_of_log])
     rest = rest_of(execution_id, state, store=store)
     lines = [f"{execution_id}  {rest.label}", rest.why, rest.accounts, "", "Task", _indented(state.task)]
     if state.outcome:
         lines += ["", f"Outcome: {state.outcome}"]
         lines += [f"Evidence:\n{_indented(state.evidence)}"] if state.evidence else []
         lines += [f"Advice: {plain(state.advice)}"] if state.advice else []
+    lines += ["", "Accounts and limits", *_accounts_lines(state)]
     for one in rounds:
         lines += ["", f"Round {one.round}: {one.verdict or 'no verdict'}, {count(one.turns, 'turn')}"]
         lines += [f"  act did not finish: {one_line(one.failure)}"] if one.failure else []
         lines += [f"  changed: {', '.join(one.changed)}"] if one.changed else []
         lines += [_indented(one.feedback)] if one.feedback else []
-    return "\n".join([*lines, "", f"Next: {rest.next}", ""])
+        lines += [f"  evidence: {one_line(one.evidence, 400)}"] if one.evidence else []
+    return "\n".join([*lines, "", *ending_of_log, f"Next: {rest.next}", ""])
+
+
+def _accounts_lines(state: LoopState) -> list[str]:
+    total, act = state.total, state.act
+    lines = [f"  {name:<8}{words}" for name, _, _, words in budgets(state)]
+    usage = total.usage
+    lines.append(
+        f"  tokens  {usage.input_tokens:,} in ({usage.cache_read_tokens:,} cached), {usage.output_tokens:,} out,"
+        f" in {count(usage.requests, 'request')}"
+    )
+    lines.append(f"  of act  {count(act.turns, 'turn')}, {money(act.usage.cost_usd)}, {duration(act.us)}")
+    doubt = possibly_charged(state)
+    if doubt.requests:
+        lines.append(f"  doubt   {count(doubt.requests, 'request')}, at most {money(doubt.cost_usd)}")
+    if state.last_act_model:
+        lines.append(f"  model   {state.last_act_model}")
+    return lines
 
 
 def _indented(text: str) -> str:

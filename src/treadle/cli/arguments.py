@@ -89,7 +89,7 @@ class Parser(argparse.ArgumentParser):
 
     def quiet(self) -> Self:
         """For scripts."""
-        return self.flag("-q", "--quiet", help="no progress and no banner")
+        return self.flag("-q", "--quiet", help="no progress and no banner; a failure is one line")
 
     def sinks(self) -> Self:
         """Who hears of progress."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -48,9 +49,8 @@ def start_detached(where: Place, *, json: bool) -> int:
         return _failed(child, log)
     sys.stdout.write(found.decode() if json else f"{execution_id}\n")
     sys.stdout.flush()
-    warn(
-        f"runs in the background: treadle log -f {execution_id} follows, treadle cancel {execution_id} ends it; log: {log}"
-    )
+    name = f"{execution_id} --store {shlex.quote(where.named_store)}" if where.named_store else execution_id
+    warn(f"runs in the background: treadle watch {name} shows it, treadle cancel {name} ends it; log: {log}")
     return 0
 
 

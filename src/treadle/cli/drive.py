@@ -12,11 +12,13 @@ import anyio
 from treadle.app.ending import rest_of, write_artifact
 from treadle.app.history import rounds
 from treadle.app.listing import AnyState, document_of
+from treadle.app.logs import tail_of
 from treadle.app.observing import open_sinks
 from treadle.app.runtime import Runtime
 from treadle.app.views import View
-from treadle.core.endings import SIGNAL_EXITS
+from treadle.core.endings import SIGNAL_EXITS, ending
 from treadle.core.errors import AnswerRefused, ConfigurationError, LedgerError
+from treadle.core.redaction import Redactor, secrets_of
 from treadle.kernel.states import LoopState
 from treadle.kernel.steering import Steering
 from treadle.ports.ledger import Ledger
@@ -185,7 +187,8 @@ async def conclude(
 
 def report(where: Place, execution_id: str, state: AnyState, manner: Manner, found: dict[str, Any]) -> int:
     """The banner for people and the document for programs."""
-    if not manner.quiet:
+    failed = ending(found["status"], found["code"]).nonfailure is False if found["status"] != "running" else False
+    if not manner.quiet or (failed and not manner.json):  # a script that asked for quiet still learns why it failed
         banner(execution_id, rest_of(execution_id, state, store=where.named_store), stream=sys.stderr)
     if manner.json:
         print_json(whole_document(found, state))
@@ -202,7 +205,8 @@ def whole_document(found: dict[str, Any], state: AnyState) -> dict[str, Any]:
 async def record_ending(where: Place, ledger: Ledger, execution_id: str, state: AnyState) -> None:
     """The artifact of AG-17. One that cannot be written changes no outcome."""
     known = rounds(await ledger.records(execution_id)) if isinstance(state, LoopState) else []
+    log = await tail_of(ledger, execution_id, Redactor(secrets_of(where.settings.environ)).redact)
     try:
-        write_artifact(where.settings.state_dir, execution_id, state, known, store=where.named_store)
+        write_artifact(where.settings.state_dir, execution_id, state, known, store=where.named_store, log=log)
     except ConfigurationError as error:
         warn(str(error))

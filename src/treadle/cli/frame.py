@@ -177,12 +177,17 @@ async def _export(where: Place, execution: str, file: str) -> None:
 async def _import(where: Place, file: Path, workspace: Path | None) -> None:
     from treadle.app.carry import import_into, read_export
     from treadle.app.moving import moved
+    from treadle.core.errors import FrameError
 
     from .output import warn
     from .person import user_name
     from .place import running
 
-    carried = read_export(_read(file))
+    try:
+        carried = read_export(_read(file))
+    except FrameError as error:
+        error.args = (f"{file}: {error}",)
+        raise
     more = await moved(carried, workspace, where.settings.state_dir, where.store, actor=user_name())
     async with running(where, create=True) as runtime:
         at_us = runtime.clock.wall_us()

@@ -32,7 +32,7 @@ COMMANDS: dict[str, Entry] = {
     "why": Entry("show", "Why it ended as it did, and what to do next."),
     "watch": Entry("watch", "One execution as it goes, or all of them."),
     "log": Entry("log", "Its session log, one record a line; -f follows."),
-    "last": Entry("show", "The whole output of the last tool call, or of a named one."),
+    "last": Entry("show", "The output of the last tool call, or of a named one."),
     "diff": Entry("workspace", "What it has changed in the workspace."),
     "revert": Entry("workspace", "Put the workspace back to how it was before it, or before a round."),
     "answer": Entry("steering", "Answer the question that it waits with."),

@@ -250,7 +250,7 @@ def _call_lines(console: Console, call: ToolCall, result: ToolResult | None) -> 
     if result is None:
         _say(console, "  no result yet", "bright_black")
         return
-    kept = f", kept whole: treadle last EXEC --call {call.id}" if result.blob else ""
+    kept = f", all that was kept of it: treadle last EXEC --call {call.id}" if result.blob else ""
     _say(console, f"  {result.status}{kept}", "bright_black")
     _block(console, result.content)
 

@@ -28,7 +28,11 @@ def parser(name: str) -> Parser:
             .json()
         )
     if name == "last":
-        made = Parser(name, last, "The whole output of the last tool call, however long it is.").execution()
+        made = Parser(
+            name,
+            last,
+            "The output of the last tool call as it was kept: whole up to 4 MiB for a command, of more its beginning and end.",
+        ).execution()
         return made.option("--call", metavar="ID", help="the call with this id").store()
     made = Parser(
         name,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from treadle.core.spoken import one_line
+
 from .arguments import Namespace, Parser
 
 if TYPE_CHECKING:
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from treadle.ports.ledger import Ledger
 
     from .place import Place
+
+
+LONGEST_NAME = 400  # characters of a path, which may hold anything but a line end here
 
 
 def parser(name: str) -> Parser:
@@ -79,7 +84,7 @@ async def _revert(where: Place, execution: str, number: int | None, *, yes: bool
             warn("left as it is.")
             return 1
         done = await scope.revert(base, only=ours)
-    warn(f"put back: {', '.join(done)}")
+    warn(f"put back: {', '.join(one_line(path, LONGEST_NAME) for path in done)}")
     return 0
 
 
@@ -89,7 +94,9 @@ def _sure(root: str, paths: tuple[str, ...]) -> bool:
     if not sys.stdin.isatty():
         raise ConfigurationError("Nobody is there to be asked: say --yes to put the workspace back.")
     sys.stderr.write(
-        f"In {root}:\n" + "".join(f"  {path}\n" for path in paths) + f"Put back {len(paths)} of them? [y/N] "
+        f"In {root}:\n"
+        + "".join(f"  {one_line(path, LONGEST_NAME)}\n" for path in paths)
+        + f"Put back {len(paths)} of them? [y/N] "
     )
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -221,12 +221,17 @@ class TaskError(TreadleError):
     """A task of a workflow could not do its work."""
 
 
+def all_rejected(rounds: int) -> str:
+    """Every round was rejected, in words."""
+    return "the only round was rejected" if rounds == 1 else f"all {rounds:,} rounds were rejected"
+
+
 class LoopExhausted(TaskError):
     """All rounds of a loop were rejected (TC-15)."""
 
     def __init__(self, key: str, max_rounds: int, feedback: str) -> None:
         self.key, self.max_rounds, self.feedback = key, max_rounds, feedback
-        super().__init__(f"{key}: all {max_rounds} rounds were rejected; last feedback: {feedback[:500]}")
+        super().__init__(f"{key}: {all_rejected(max_rounds)}; last feedback: {feedback[:500]}")
 
 
 class ChildFailed(TaskError):

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from treadle.core import events as ev
-from treadle.core.errors import AnswerRefused, InvalidStateTransition, OutsideRound
+from treadle.core.errors import AnswerRefused, InvalidStateTransition, OutsideRound, all_rejected
 from treadle.core.messages import Compacted, ModelResponded, Prompted, ToolsFinished
 from treadle.core.settings import with_guards
 from treadle.core.usage import NO_USAGE
@@ -314,7 +314,7 @@ def _on_judged(state: LoopState, e: ev.Judged) -> LoopState:
             status="failed",
             code="exhausted",
             outcome="max iterations",
-            evidence=f"all {state.round} rounds were rejected; last feedback: {e.feedback[:500]}",
+            evidence=f"{all_rejected(state.round)}; last feedback: {e.feedback[:500]}",
             advice=texts.EXHAUSTED_ADVICE,
         )
     return replace(

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from openai import AsyncOpenAI
     from openai._types import RequestOptions
+    from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 
 class PlainCompletions:
@@ -35,7 +38,7 @@ class PlainCompletions:
         options: RequestOptions = {"headers": extra_headers or {}, "extra_json": extra_body or {}}
         if not isinstance(timeout, unsaid):
             options["timeout"] = timeout
-        return await self._sdk.post(
+        answer: Any = await self._sdk.post(
             "/chat/completions",
             cast_to=ChatCompletion,
             body={
@@ -47,6 +50,47 @@ class PlainCompletions:
             stream=stream,
             stream_cls=AsyncStream[ChatCompletionChunk],
         )
+        if stream and _is_plain(answer.response):
+            return WholeAnswer(ChatCompletion.model_validate_json(await answer.response.aread()))
+        return answer
+
+
+def _is_plain(response: Any) -> bool:
+    """Some servers answer whole although a stream was asked for."""
+    return str(response.headers.get("content-type", "")).startswith("application/json")
+
+
+class WholeAnswer:
+    """A completion as a stream of one chunk."""
+
+    def __init__(self, completion: ChatCompletion) -> None:
+        self._completion = completion
+
+    async def __aenter__(self) -> WholeAnswer:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+    async def close(self) -> None:
+        """It has been read."""
+
+    async def __aiter__(self) -> AsyncGenerator[ChatCompletionChunk]:
+        from openai.types.chat import ChatCompletionChunk
+
+        whole = self._completion.model_dump(exclude_none=True)
+        choices = [
+            {"index": one["index"], "delta": _numbered(one["message"]), "finish_reason": one["finish_reason"]}
+            for one in whole["choices"]
+        ]
+        yield ChatCompletionChunk.model_validate({**whole, "object": "chat.completion.chunk", "choices": choices})
+
+
+def _numbered(message: dict[str, Any]) -> dict[str, Any]:
+    """In a stream a call is known by its index."""
+    if calls := message.get("tool_calls"):
+        return {**message, "tool_calls": [{**call, "index": index} for index, call in enumerate(calls)]}
+    return message
 
 
 def post_plainly(sdk: AsyncOpenAI) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from treadle.core.spoken import count
+
 
 def clip(text: str, limit: int, call_id: str) -> str:
     """`text` within `limit` characters, unless the line that says what was left out is longer than that by itself.
@@ -32,6 +34,6 @@ def _whole_lines_after(piece: str) -> str:
 def _note(left_out: str, call_id: str) -> str:
     size = len(left_out.encode(errors="surrogatepass"))
     return (
-        f"[... {size:,} bytes ({left_out.count(chr(10)):,} lines) left out: "
+        f"[... {count(size, 'byte')} ({count(left_out.count(chr(10)), 'line')}) left out: "
         f"read_output(call_id={call_id!r}) gives them, by start and end or by search ...]"
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import codecs
 
+from treadle.core.spoken import count
+
 _SLACK = 65_536
 
 
@@ -33,7 +35,7 @@ class HeadTail:
         tail = bytes(self._tail)
         cut = next((i for i, byte in enumerate(tail[:3]) if byte & 0xC0 != 0x80), min(3, len(tail)))
         left_out = self._total - len(self._head) - len(tail) + rest + cut
-        return f"{head}\n[... {left_out:,} bytes left out ...]\n{tail[cut:].decode(errors='replace')}", left_out
+        return f"{head}\n[... {count(left_out, 'byte')} left out ...]\n{tail[cut:].decode(errors='replace')}", left_out
 
     def _shorten(self) -> None:
         del self._tail[: max(0, len(self._tail) - self._tail_limit)]

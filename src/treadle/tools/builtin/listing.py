@@ -13,6 +13,7 @@ from pathlib import Path
 from pathspec import GitIgnoreSpec
 
 from treadle.core.errors import ToolError
+from treadle.core.spoken import count
 from treadle.tools.globs import ignore_spec
 
 from .faults import tool_error
@@ -55,7 +56,7 @@ def _entry(folder: int, name: str) -> str:
         return shown(name)
     if stat.S_ISDIR(found.st_mode):
         return shown(f"{name}/")
-    return shown(f"{name} ({found.st_size:,} bytes)")
+    return shown(f"{name} ({count(found.st_size, 'byte')})")
 
 
 def shown(name: str) -> str:

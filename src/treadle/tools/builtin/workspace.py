@@ -11,6 +11,7 @@ from anyio import to_thread
 from treadle.core.errors import ToolError
 from treadle.core.events import Probe
 from treadle.core.messages import ToolCall
+from treadle.core.spoken import count
 from treadle.ports.model import ToolDef
 from treadle.ports.toolset import Found, ToolContext, ToolOutput, Toolset
 
@@ -160,8 +161,8 @@ def _change(call: ToolCall, place: Place) -> tuple[bytes | None, bytes, str]:
     before = contents.whole(place)
     if call.name == "write_file":
         after = encoded(text(call, "text"))
-        how = "new" if before is None else f"was {len(before):,} bytes"
-        return before, after, f"Wrote {place.path}: {len(after):,} bytes ({how})."
+        how = "new" if before is None else f"was {count(len(before), 'byte')}"
+        return before, after, f"Wrote {place.path}: {count(len(after), 'byte')} ({how})."
     if before is None:
         raise not_found(place.path, place.folder, place.name)
     edited = edit(place.path, before, text(call, "old"), text(call, "new"))
