@@ -13,7 +13,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from support.driving import DONE, FEE, PLAN, Hanging, a_loop, in_runtime, look, run_until, scripted
-from treadle import Agent, Loop, Usage, accept, reject, tool
+from support.places import Place
+from treadle import Agent, Loop, Task, Usage, Workflow, accept, reject, tool
 from treadle.app.runtime import Reopening
 from treadle.core.errors import ConfigurationError, ToolError
 from treadle.core.events import Stopped
@@ -59,17 +60,14 @@ class Traced:
         (found,) = self.named(beginning)
         return found
 
-    def tree(self) -> list[str]:
+    def tree(self, parent: int | None = None, indent: str = "") -> list[str]:
         """Names, indented below their parents, in order of their beginning."""
-        ids = {span.context.span_id: span for span in self.spans if span.context}
-
-        def depth(span: ReadableSpan) -> int:
-            return 1 + depth(ids[span.parent.span_id]) if span.parent and span.parent.span_id in ids else 0
-
-        return [
-            "  " * depth(span) + span.name
-            for span in sorted(self.spans, key=lambda span: (span.start_time or 0, depth(span)))
-        ]
+        below = [span for span in self.spans if (span.parent.span_id if span.parent else None) == parent]
+        lines: list[str] = []
+        for span in sorted(below, key=lambda span: span.start_time or 0):
+            assert span.context
+            lines += [f"{indent}{span.name}", *self.tree(span.context.span_id, f"{indent}  ")]
+        return lines
 
 
 def loop_of(*turns: Any, evaluate: Callable[..., Any] | None = None) -> Loop:
@@ -273,3 +271,31 @@ def test_a_collector_that_is_away_is_told_in_one_line_and_delays_nobody(capsys: 
     observer.notify(Progress("e", 1, "stopped", end, LoopState(), 1))
     observer.close()
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.req("AG-19")
+def test_a_loop_inside_a_workflow_is_inside_the_span_of_its_task(tmp_path: Any) -> None:
+    traced = Traced()
+
+    async def mend(ctx: Any) -> str:
+        found = await ctx.run(loop_of(PLAN, DONE), "Mend it.", key="mend")
+        return str(found.output)
+
+    async def fail(ctx: Any) -> str:
+        raise ValueError("no")
+
+    workflow = Workflow("night", [Task("mend", mend), Task("tell", fail, after=["mend"])])
+    assert Place("memory", tmp_path).run(workflow, observers=(traced.observer,)).status == "failed"
+    traced.observer.close()
+    assert traced.tree() == [
+        "execution night",
+        "  perform mend",
+        "    execution test",
+        "      round 1",
+        "        invoke_agent test.act",
+        "          chat gpt-5-mini",
+        "          chat gpt-5-mini",
+        "        evaluate",
+        "  perform tell",
+    ]
+    assert traced.one("perform tell").status.status_code is StatusCode.ERROR

@@ -44,7 +44,12 @@ class Nesting(Nest):
     def __init__(self, home: WorkflowRuntime) -> None:
         self.home = home
         self.loops = Runtime(
-            home.ledger, home.settings, clock=home.clock, points=home.points, quota_wait_s=home.quota_wait_s
+            home.ledger,
+            home.settings,
+            clock=home.clock,
+            points=home.points,
+            observers=tuple(one for one in home.observers if one.hears_children),
+            quota_wait_s=home.quota_wait_s,
         )
 
     def check(self, what: Any, *, capped: bool) -> Decimal | None:

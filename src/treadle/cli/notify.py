@@ -27,6 +27,8 @@ MOST_WAITING = 16
 class Notifier(Observer):
     """Sends documents to one target. As an observer it notices a pause that this process waits out itself."""
 
+    hears_children = False
+
     def __init__(self, target: str, environ: Mapping[str, str]) -> None:
         self._target, self._environ = target, environ
         self._send, self._receive = anyio.create_memory_object_stream[dict[str, Any]](MOST_WAITING)

@@ -10,7 +10,9 @@ from treadle.ports.observer import Observer, Progress
 
 
 class WorkflowView(Observer):
-    """Says through a view what happens in workflows, and hands it everything else."""
+    """Says through a view what happens in workflows, and hands it everything else. What runs inside is the workflow's affair."""
+
+    hears_children = False
 
     def __init__(self, view: View) -> None:
         self._view, self.wants_text = view, view.wants_text

@@ -101,7 +101,7 @@ class Aside(Observer):
     """
 
     def __init__(self, observer: Observer, *, size: int = SIZE) -> None:
-        self._observer, self.wants_text = observer, observer.wants_text
+        self._observer, self.wants_text, self.hears_children = observer, observer.wants_text, observer.hears_children
         self._ring: Ring[Progress] = Ring(size)
         self._told = 0
         self._pump = Pump(self._ring, self._take, lag=size, gather_s=GATHER_S, idle=observer.flush)
