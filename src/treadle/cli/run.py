@@ -97,9 +97,7 @@ def parser(name: str) -> Parser:
     made.option("--max-turns", metavar="N", type=whole("--max-turns"), help="model calls of act, over all rounds")
     made.option("--max-cost", metavar="USD", type=cost("--max-cost"), help="US dollars, everything together")
     made.option("--max-time", metavar="DURATION", type=seconds("--max-time"), help="active time: 90s, 10m, 2h")
-    made.option(
-        "--after", metavar="EXEC", default="", help="tell it how an earlier execution went: the end of that one's log"
-    )
+    made.option("--after", metavar="EXEC", help="tell it how an earlier execution went: the end of that one's log")
     made.option(
         "--map-budget",
         metavar="N",
@@ -156,7 +154,7 @@ def run(given: Namespace) -> int:
         sinks=sink_names(given.sinks, where.settings),
         begun=ready.begun,
     )
-    make = partial(begin, definition=definition, task=task, execution_id=ready.execution_id, after=given.after)
+    make = partial(begin, definition=definition, task=task, execution_id=ready.execution_id, after=given.after or "")
     return anyio.run(partial(drive, where, make, manner, create=True))
 
 
