@@ -31,6 +31,7 @@ COMMANDS: dict[str, Entry] = {
     "show": Entry("show", "One execution: ending, accounts, rounds; or one turn of it."),
     "why": Entry("show", "Why it ended as it did, and what to do next."),
     "watch": Entry("watch", "One execution as it goes, or all of them."),
+    "context": Entry("context", "What fills the model's window; or compact it."),
     "log": Entry("log", "Its session log, one record a line; -f follows."),
     "last": Entry("show", "The output of the last tool call, or of a named one."),
     "diff": Entry("workspace", "What it has changed in the workspace."),

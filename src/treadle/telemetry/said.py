@@ -7,12 +7,20 @@ from typing import Any
 import msgspec
 
 from treadle.core import events as ev
-from treadle.core.messages import ModelResponded, Prompted, ToolsFinished
+from treadle.core.messages import Compacted, ModelResponded, Prompted, ToolsFinished
 from treadle.core.settings import LoopSettings
 from treadle.core.spoken import count, duration, map_words, money, one_line
 from treadle.core.usage import Usage
 
 _SKIPPED = ("settings", "fingerprint", "definition", "input_json", "us", "at_us", "parent")
+
+
+def _cache_key(event: ev.ModelIntended) -> str:
+    """A new key of what the provider may cache, with what has changed (AG-14)."""
+    if event.prompt is None:
+        return ""
+    why = f" ({', '.join(event.prompt.changed)} changed)" if event.prompt.changed else ""
+    return f", new cache key {event.prompt.key}{why}"
 
 
 def describe(event: Any) -> str:
@@ -23,6 +31,7 @@ def describe(event: Any) -> str:
         or _of_work(event)
         or _of_people(event)
         or _of_guards(event)
+        or _of_window(event)
         or _fields(event)
     )
 
@@ -94,7 +103,7 @@ def _limits(settings: LoopSettings) -> str:
 def _of_work(event: Any) -> str:
     match event:
         case ev.ModelIntended():
-            return f"{event.call} to {event.model}, at most {money(event.reserve.cost_usd)}"
+            return f"{event.call} to {event.model}, at most {money(event.reserve.cost_usd)}{_cache_key(event)}"
         case ev.ModelFailed():
             again = ", and is tried again" if event.retry_at_us is not None else ""
             return f"{event.kind}: {one_line(event.message, 160)}{again}"
@@ -144,6 +153,21 @@ def _of_guards(event: Any) -> str:
             return f"to {event.model} (rung {event.rung}): {one_line(event.reason, 160)}"
         case ev.WorkspaceMeasured():
             return f"tree {event.tree[:12]}" if event.tree else one_line(event.note, 160) or "no tree"
+        case _:
+            return ""
+
+
+def _of_window(event: Any) -> str:
+    match event:
+        case Compacted():
+            cost = f", {money(event.usage.cost_usd)}" if event.call else ""
+            return f"{event.depth} ({event.by}): {event.before:,} → {event.after:,} tokens{cost}"
+        case ev.CompactionFailed():
+            opens = "; the breaker is open" if event.opens else ""
+            return f"{event.depth} ({event.by}): {event.reason}, {one_line(event.message, 120)}{opens}"
+        case ev.CompactionJudged():
+            breaker = f"; the breaker {event.breaker}" if event.breaker else ""
+            return f"{event.before:,} → {event.after:,} tokens as counted, {event.saved:,} saved{breaker}"
         case _:
             return ""
 
