@@ -14,7 +14,6 @@ import msgspec
 
 from treadle.core.endings import is_final
 from treadle.core.errors import DefinitionError, UnknownExecution
-from treadle.core.redaction import Redactor, secrets_of
 from treadle.core.workflow_events import Question, QuestionKind
 from treadle.effects.candidates import remove_all
 from treadle.kernel.states import LoopState
@@ -178,7 +177,7 @@ class Nesting(Nest):
             workspace=workspace,
             child=(await self._named(child))[0],
             fault=provider_fault(home.clock.wall_us),
-            redact=Redactor(secrets_of(home.settings.environ)).redact,
+            redact=home.redact,
             points=home.points,
         )
         return await speculation.run(ctx, input, key)

@@ -173,11 +173,19 @@ def provider_fault(now_us: Callable[[], int]) -> Callable[[BaseException], Provi
                 from treadle.models.service import Service
 
                 headers: Any = getattr(link, "headers", None) or getattr(response, "headers", None) or {}
-                body: Any = getattr(link, "body", None) or str(link)
+                body: Any = getattr(link, "body", None) or _said(response) or str(link)
                 return http_failure(status, dict(headers), body, Service(name="the provider"), now_us=now_us())
         return None
 
     return find
+
+
+def _said(response: Any) -> Any:
+    """What an HTTP library has read of the answer; some providers say there when they go on."""
+    try:
+        return response.json()
+    except (AttributeError, ValueError, RuntimeError):  # no answer, no JSON, or not read yet
+        return None
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

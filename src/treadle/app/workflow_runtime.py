@@ -13,7 +13,7 @@ from treadle.core import workflow_events as ev
 from treadle.core.codec import decode
 from treadle.core.endings import RETRY, ending, is_final
 from treadle.core.errors import DefinitionChanged, InputError, InvalidOutput, WorkflowMismatch
-from treadle.core.redaction import Redactor, secrets_of
+from treadle.core.redaction import Redactor, redact_json, secrets_of
 from treadle.core.strict_json import from_json, to_json
 from treadle.core.values import Value
 from treadle.effects.tasks import TaskEffect
@@ -100,6 +100,7 @@ class WorkflowRuntime:
         self.hub = hub or Hub(self.clock.wall_us)
         self.quota_wait_s, self.durable = quota_wait_s, durable
         self.owner = f"{socket.gethostname()}:{os.getpid()}"
+        self.redact = Redactor(secrets_of(settings.environ)).redact
         self.nest = Nesting(self)
 
     async def start(
@@ -108,7 +109,7 @@ class WorkflowRuntime:
         """A new execution, durable when this returns; nothing has run yet. InputError for anything that is wrong."""
         built = build_workflow(workflow, self.settings, self.clock, store=self.ledger.url)
         try:
-            input_json = to_json(value, "input")
+            input_json = redact_json(to_json(value, "input"), self.redact)
         except InvalidOutput as error:
             raise InputError(f"The input is no JSON value: {error}") from error
         started = ev.WorkflowStarted(
@@ -168,7 +169,7 @@ class WorkflowRuntime:
             journal.emit(ev.QuotaEnded(at_us=self.clock.wall_us()))  # a person says that it is worth another try
 
     def _session(self, journal: WorkflowJournal, workflow: Workflow, built: BuiltWorkflow) -> WorkflowSession:
-        shared = Shared(journal, self.nest, self.hub, price=built.price, durable=self.durable)
+        shared = Shared(journal, self.nest, self.hub, price=built.price, durable=self.durable, redact=self.redact)
         effects = TaskEffect(
             built.callbacks,
             self.clock,
@@ -176,7 +177,7 @@ class WorkflowRuntime:
             durable=self.durable,
             keep_conversation=workflow.on_quota.conversation == "continue",
             provider_fault=provider_fault(self.clock.wall_us),
-            redact=Redactor(secrets_of(self.settings.environ)).redact,
+            redact=self.redact,
         )
         wait_s = workflow.on_quota.max_wait_s if self.quota_wait_s is None else self.quota_wait_s
         driver = WorkflowDriver(shared, effects, self.clock, self.points, quota_wait_s=wait_s)

@@ -6,8 +6,10 @@ code must stay as it is, or an agent could not edit it: `token = parser.next_tok
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
 
 from .assignments import redact_assignments
 from .secret_forms import forms_of
@@ -96,6 +98,28 @@ class Redactor:
         ):
             text = _named(text)
         return text
+
+
+def redact_json(text: str, redact: Callable[[str], str]) -> str:
+    """JSON text without its secrets, and still JSON: where a secret's place does not allow that, strings are cleaned one by one."""
+    clean = redact(text)
+    if clean == text:
+        return text
+    try:
+        json.loads(clean)
+    except ValueError:
+        return json.dumps(_cleaned(json.loads(text), redact), ensure_ascii=False, separators=(",", ":"))
+    return clean
+
+
+def _cleaned(value: Any, redact: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, list):
+        return [_cleaned(item, redact) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {redact(key): _cleaned(item, redact) for key, item in cast("dict[str, Any]", value).items()}
+    return value
 
 
 def _named(text: str) -> str:

@@ -19,6 +19,7 @@ from treadle.core.errors import (
     ReportError,
     TaskError,
 )
+from treadle.core.redaction import redact_json
 from treadle.core.strict_json import to_json
 from treadle.core.values import Value, replace
 from treadle.kernel.workflow import Condition, Perform
@@ -138,14 +139,14 @@ class TaskEffect:
             task=action.task,
             round=action.round,
             accept=verdict.accepted,
-            feedback=verdict.feedback,
-            evidence=verdict.evidence,
+            feedback=self.redact(verdict.feedback),
+            evidence=self.redact(verdict.evidence),
             json=json,
         )
 
     def _json(self, value: object, given: Given, what: str) -> str:
         try:
-            return to_json(value, what)
+            return redact_json(to_json(value, what), self.redact)
         except InvalidOutput:
             if self.durable:
                 raise
@@ -160,10 +161,12 @@ class TaskEffect:
                 keep = self.keep_conversation and control.conversation is not None
                 return ev.QuotaPaused(
                     task=task,
-                    message=control.message,
+                    message=self.redact(control.message),
                     requested_at_us=self.clock.wall_us(),
                     reset_at_us=control.reset_at_us,
-                    conversation_json=to_json(control.conversation, "conversation") if keep else "",
+                    conversation_json=redact_json(to_json(control.conversation, "conversation"), self.redact)
+                    if keep
+                    else "",
                     branch=control.branch if self.keep_conversation else "",
                 )
             case BudgetReached():

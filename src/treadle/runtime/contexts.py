@@ -12,6 +12,7 @@ import anyio
 
 from treadle.core import workflow_events as ev
 from treadle.core.errors import ChildFailed, InvalidOutput, InvalidReceipt, OutsideRound, UnknownDependency
+from treadle.core.redaction import redact_json
 from treadle.core.strict_json import from_json, to_json
 from treadle.core.usage import NO_USAGE, Usage
 from treadle.core.values import replace
@@ -80,8 +81,10 @@ class Shared:
         *,
         price: Callable[[Usage], Decimal] | None,
         durable: bool,
+        redact: Callable[[str], str],
     ) -> None:
         self.journal, self.nest, self.hub, self.price, self.durable = journal, nest, hub, price, durable
+        self.redact = redact
         self.receipts: dict[str, set[str]] = {}
         self.waiters: set[str] = set()  # tasks that wait for room in the budget
         self.settled = anyio.Event()  # replaced each time something is no longer reserved
@@ -123,6 +126,10 @@ class HostedContext(LoopTaskContext):
         self.interaction = HostedInteraction(self, saved) if settings.interactive else None
         self._after, self._values = settings.after, values
         self.given = Given(context=self)
+
+    def redact(self, text: str) -> str:
+        """Without the secrets that this process knows: what is stored is what anybody is shown (SE-01)."""
+        return self._shared.redact(text)
 
     def key_for(self, call: str) -> str:
         return f"{self.idempotency_key}:{call}"
@@ -326,7 +333,7 @@ class HostedInteraction(Interaction):
     async def save(self, state: Any) -> None:
         context = self._context
         context.inside()
-        self._saved = to_json(state, "state")
+        self._saved = redact_json(to_json(state, "state"), context.redact)
         context.journal.emit(ev.StateSaved(task=context.task, json=self._saved))
         await context.journal.flush()
 
@@ -335,11 +342,11 @@ class HostedInteraction(Interaction):
         context.inside()
         if not question.strip():
             raise InvalidOutput("a question has some text")
-        text = None if state is None else to_json(state, "state")
+        text = None if state is None else redact_json(to_json(state, "state"), context.redact)
         asks = ev.Question(
             id=f"{context.task}.q{context.begun.asked + 1}",
             kind="question",
-            prompt=question,
+            prompt=context.redact(question),
             choices=tuple(choices),
             actors=context.journal.state.task(context.task).actors,
         )
