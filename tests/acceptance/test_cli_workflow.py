@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from support.commandline import CommandLine, finish, wait_for
+from treadle.core.usage import Usage
+from treadle.testing import Fault, ScriptedEndpoint, Turn
+
+FEE = Usage(input_tokens=10, output_tokens=5)
 
 RELEASE = """
 import time
@@ -187,6 +191,54 @@ def test_a_quota_pause_is_listed_with_the_time_at_which_it_goes_on(tmp_path: Pat
     assert listed["pending"]["until_us"] > time.time_ns() // 1000
     assert "paused, quota, until " in cli("ls").out
     assert "goes on at " in cli("show", "last").out
+
+
+QUOTA = """
+import os
+from treadle import Agent, Loop, RunTask, Workflow
+
+agent = Agent(model="openai:scripted", base_url=os.environ["ENDPOINT"], api_key="k", price="1,1")
+loop = Loop(name="inner", act=agent, evaluate="grep -q 42 answer.txt", workspace=".")
+workflow = Workflow("quota", (RunTask("inner", loop, input="Write the answer"),))
+"""
+
+
+@pytest.mark.req("TC-24")
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"retry-after": "4"},
+        {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "4s"},
+    ],
+)
+def test_a_quota_pause_of_a_loop_inside_survives_a_kill_and_goes_on_when_it_is_due(
+    tmp_path: Path, headers: dict[str, str]
+) -> None:
+    cli = CommandLine(tmp_path)
+    cli.write("limited.py", QUOTA)
+    script = [
+        Turn(text="I write it", usage=FEE),
+        Fault(status=429, headers=headers),
+        Turn(calls=[("write_file", {"path": "answer.txt", "text": "42"})], usage=FEE),
+        Turn(calls=[("finish", {"summary": "written"})], usage=FEE),
+    ]
+    with ScriptedEndpoint(script) as endpoint:
+        cli.environ["ENDPOINT"] = endpoint.url
+        process = cli.start("run", "limited:workflow")
+        while not (listed := cli.documents()) or listed[0]["status"] != "paused":
+            assert process.poll() is None
+        process.kill()
+        process.communicate()
+        assert "paused, quota, until " in cli("ls").out
+        asked = len(endpoint.requests)
+        resumed = cli("resume", "last", "--json")
+        assert asked == 2
+        until_us = listed[0]["pending"]["until_us"]
+        assert time.time_ns() // 1000 >= until_us, "it went on before the quota was there again"
+    assert (resumed.code, resumed.document["status"]) == (0, "done"), resumed.err
+    assert resumed.document["usage"]["requests"] == 3
+    assert resumed.document["usage"]["in_doubt_requests"] == 0
+    assert len(endpoint.requests) == 4
 
 
 @pytest.mark.req("TC-21")

@@ -184,7 +184,7 @@ def run_defined(given: Namespace) -> int:
     from .notify import notifier
     from .place import place, workflows
 
-    if unwanted := [f"--{name.replace('_', '-')}" for name in LIMITS if getattr(given, name) not in (None, False)]:
+    if unwanted := [f"--{name.replace('_', '-')}" for name in LIMITS if getattr(given, name) not in (None, False, "")]:
         raise ConfigurationError(f"{unwanted[0]} is for a task in words; {given.task} says that itself.")
     where = place(given.store)
     what, value, name = imported(given.task), _input(given.input), given.task
