@@ -111,6 +111,7 @@ def whole(world: World) -> Workflow:
         if answer is None:
             await ctx.interaction.save({"step": 1})
             await ctx.interaction.suspend("Which?", {"step": 2})
+            raise AssertionError
         await pay(ctx)
         world.say("used", answer.text, ctx.interaction.state["step"])
         return answer.text
@@ -168,7 +169,8 @@ async def go(folder: Path, points: CrashPoints = NO_CRASH_POINTS, *, resume: boo
     return await run_workflow(workflow(world), store=store, execution_id=RUN, points=points)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Called by an import, so that functions are of the same module as in the process that resumes."""
     os.environ.setdefault("TREADLE_STATE", sys.argv[1])
     which = go_whole if sys.argv[4:] == ["whole"] else go
     anyio.run(lambda: which(Path(sys.argv[1]), KillAt(sys.argv[2], int(sys.argv[3]))))

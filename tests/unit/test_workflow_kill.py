@@ -15,6 +15,7 @@ from support.workflow_victim import RUN, World, go, go_whole
 from treadle.core.errors import UnknownExecution
 from treadle.testing.crash import LEDGER_POINTS
 
+VICTIM = "from support.workflow_victim import main; main()"
 POINTS = (
     "phase-intended",
     "before-perform",
@@ -31,7 +32,7 @@ POINTS = (
 @pytest.mark.parametrize("nth", [1, 4])
 @pytest.mark.parametrize("point", POINTS)
 def test_a_kill_loses_and_doubles_nothing_that_was_done(tmp_path: Path, point: str, nth: int) -> None:
-    command = [sys.executable, "-m", "support.workflow_victim", str(tmp_path), point, str(nth)]
+    command = [sys.executable, "-c", VICTIM, str(tmp_path), point, str(nth)]
     done = subprocess.run(
         command, cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=120, check=False
     )
@@ -73,7 +74,7 @@ EVERYWHERE = [
 def test_a_gate_a_question_a_quota_a_retry_and_a_nested_loop_go_on_after_a_kill(
     tmp_path: Path, point: str, nth: int
 ) -> None:
-    command = [sys.executable, "-m", "support.workflow_victim", str(tmp_path), point, str(nth), "whole"]
+    command = [sys.executable, "-c", VICTIM, str(tmp_path), point, str(nth), "whole"]
     died = subprocess.run(
         command, cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=120, check=False
     )
