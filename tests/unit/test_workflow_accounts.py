@@ -9,13 +9,14 @@ import anyio
 import pytest
 
 from support.places import Place, X, fee
-from treadle.core.errors import InvalidReceipt, InvalidUsage, OutsideRound
+from treadle.app.workflow_ending import next_command
+from treadle.core.errors import DefinitionError, InputError, InvalidReceipt, InvalidUsage, OutsideRound
 from treadle.core.usage import Usage
 from treadle.models.prices import parse_price
 from treadle.ports.callback import accept, reject
 from treadle.runtime import contexts
 from treadle.spec.definitions import Agent, Loop
-from treadle.spec.workflows import Budget, LoopTask, RunTask, Task, Workflow
+from treadle.spec.workflows import Budget, LoopTask, PauseTask, RunTask, Task, Workflow
 from treadle.testing import ScriptedModel, Turn
 
 
@@ -284,3 +285,27 @@ def test_an_unpriced_model_under_a_cap_is_refused_before_anything_runs(place: Pl
     flow = Workflow("w", [RunTask("a", agent_loop([], price=None), "t")], budget=Budget(max_cost_usd=Decimal(1)))
     with pytest.raises(DefinitionError, match="price"):
         place.run(flow)
+
+
+@pytest.mark.req("TC-21")
+def test_active_time_has_a_limit_and_waiting_does_not_count(place: Place) -> None:
+    async def work(ctx: Any) -> str:
+        place.clock.advance(6)
+        return ctx.task
+
+    tasks = [Task("a", work), PauseTask("pause", for_s=1000, after=("a",)), Task("b", work, after=("pause",))]
+    flow = Workflow("timed", [*tasks, Task("c", work, after=("b",))], budget=Budget(max_time_s=12))
+    stopped = place.run(flow)
+    assert (stopped.status, stopped.code, list(stopped.outputs)) == ("stopped", "limit", ["a", "pause", "b"])
+    assert stopped.document["outcome"]["evidence"] == "max_time 12 s reached (12 s)"
+    assert next_command(X, stopped.state) == f"treadle extend {X} --max-time 24s && treadle resume {X}"
+    with pytest.raises(InputError, match="would not extend"):
+        place.resume(flow, extend=Budget(max_time_s=11))
+    assert place.resume(flow, extend=Budget(max_time_s=24)).status == "done"
+
+
+@pytest.mark.req("TC-21")
+@pytest.mark.parametrize("value", [0, -1, True, "10", float("nan"), float("inf")])
+def test_a_time_limit_is_a_span(value: Any) -> None:
+    with pytest.raises(DefinitionError, match="max_time_s"):
+        Budget(max_time_s=value)

@@ -18,7 +18,7 @@ from treadle.effects.tasks import Callbacks
 from treadle.ports.clock import Clock
 from treadle.settings import Settings
 from treadle.spec.definitions import Loop
-from treadle.spec.workflows import AnyTask, ApprovalTask, LoopTask, PauseTask, RunTask, Task, Workflow, keys_of
+from treadle.spec.workflows import AnyTask, ApprovalTask, Budget, LoopTask, PauseTask, RunTask, Task, Workflow, keys_of
 
 from .build import build
 
@@ -40,7 +40,7 @@ def build_workflow(workflow: Workflow, settings: Settings, clock: Clock, *, stor
         from treadle.models.prices import parse_price
 
         price = parse_price(workflow.price).cost
-    budget = ev.BudgetSettings(**vars(workflow.budget))
+    budget = budget_settings(workflow.budget)
     capped = budget.max_cost_usd is not None
     fingerprint: dict[str, Any] = {"version": workflow.version}
     for task in workflow.tasks:
@@ -63,6 +63,13 @@ def build_workflow(workflow: Workflow, settings: Settings, clock: Clock, *, stor
 
 def _us(seconds: float | None) -> int | None:
     return None if seconds is None else int(seconds * 1_000_000)
+
+
+def budget_settings(budget: Budget) -> ev.BudgetSettings:
+    """The limits as the machine knows them."""
+    limits = {**vars(budget), "max_duration_us": _us(budget.max_time_s)}
+    del limits["max_time_s"]
+    return ev.BudgetSettings(**limits)
 
 
 def _settings(task: AnyTask) -> ev.TaskSettings:

@@ -76,6 +76,8 @@ def _more(state: WorkflowState) -> str:
     """A flag that doubles the limit that was reached."""
     limit = state.evidence.partition(" ")[0]
     budget = state.settings.budget
+    if limit == "max_time" and budget.max_duration_us is not None:
+        return f"--max-time {2 * budget.max_duration_us / 1e6:g}s"
     value: Any = budget.max_cost_usd if limit == "max_cost" else getattr(budget, limit, None)
     return f"--{limit.replace('_', '-')} {2 * value}" if value is not None else "--max-cost N"
 

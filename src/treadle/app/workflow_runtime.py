@@ -35,7 +35,7 @@ from treadle.telemetry.hub import Hub
 
 from .nesting import Nesting
 from .runtime import Reopening
-from .workflow_build import BuiltWorkflow, build_workflow, provider_fault
+from .workflow_build import BuiltWorkflow, budget_settings, build_workflow, provider_fault
 
 PAGE = 2_000  # records that are read at once
 
@@ -222,7 +222,7 @@ class WorkflowRuntime:
 
     async def extend(self, execution_id: str, budget: Budget, *, actor: str) -> WorkflowState:
         """Raises limits of an execution that nobody runs. InputError where one would not be raised."""
-        by = ev.BudgetSettings(**vars(budget))
+        by = budget_settings(budget)
         extension(await load_workflow(self.ledger, execution_id), actor, by)
         return await self._alone(execution_id, lambda found: [extension(found, actor, by)])
 

@@ -129,10 +129,18 @@ def extend(given: Namespace) -> int:
                     f"--{next(iter(more)).replace('_', '-')} is a limit of workflows; this is a loop."
                 )
             return said
-        names = ("max_rounds", "max_turns", "max_time", "guard")
+        names = ("max_rounds", "max_turns", "guard")
         if foreign := next((n for n in names if getattr(given, n) is not None), None):
             raise ConfigurationError(f"--{foreign.replace('_', '-')} is a limit of loops; this is a workflow.")
-        return WorkflowLimits(said.actor, {**more, "max_tokens": given.max_tokens, "max_cost_usd": given.max_cost})
+        return WorkflowLimits(
+            said.actor,
+            {
+                **more,
+                "max_tokens": given.max_tokens,
+                "max_cost_usd": given.max_cost,
+                "max_time_s": given.max_time,
+            },
+        )
 
     return _steer(given, made)
 

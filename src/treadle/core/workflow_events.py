@@ -57,6 +57,7 @@ class BudgetSettings(Value, frozen=True, kw_only=True):
     max_cache_write_tokens: int | None = None
     max_tokens: int | None = None
     max_cost_usd: Decimal | None = None
+    max_duration_us: int | None = None  # of active time
 
 
 class WorkflowSettings(Value, frozen=True, kw_only=True):

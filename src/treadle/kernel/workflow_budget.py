@@ -21,6 +21,8 @@ def reached(state: WorkflowState, *, attempt: bool) -> str:
     budget, total = state.settings.budget, state.total
     if attempt and budget.max_attempts is not None and total.attempts >= budget.max_attempts:
         return f"max_attempts {budget.max_attempts} reached ({total.attempts})"
+    if budget.max_duration_us is not None and total.us >= budget.max_duration_us:
+        return f"max_time {budget.max_duration_us / 1e6:g} s reached ({total.us / 1e6:g} s)"
     return over(budget, total.usage + total.in_doubt, total.in_doubt)
 
 
@@ -97,7 +99,7 @@ def room(state: WorkflowState) -> tuple[Decimal | None, int | None]:
 
 def extended(budget: BudgetSettings, by: BudgetSettings) -> BudgetSettings:
     """The limits with those of `by` that are set."""
-    names = (*(f"max_{name}" for name in _COUNTERS), "max_attempts", "max_cost_usd")
+    names = (*(f"max_{name}" for name in _COUNTERS), "max_attempts", "max_cost_usd", "max_duration_us")
     return replace(budget, **{name: value for name in names if (value := getattr(by, name)) is not None})
 
 

@@ -85,7 +85,10 @@ def _check_text(question: ev.Question, answer: Answer) -> None:
 
 def _extended(state: WorkflowState, extend: Extend) -> ev.WorkflowExtended:
     by = ev.BudgetSettings(
-        max_cost_usd=extend.max_cost_usd, max_tokens=extend.max_tokens, max_requests=extend.max_turns
+        max_cost_usd=extend.max_cost_usd,
+        max_tokens=extend.max_tokens,
+        max_requests=extend.max_turns,
+        max_duration_us=extend.max_duration_us,
     )
     return extension(state, extend.actor, by)
 

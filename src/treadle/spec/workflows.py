@@ -178,7 +178,11 @@ AnyTask = Task[Any] | LoopTask[Any] | RunTask | ApprovalTask | PauseTask
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """Limits of the whole workflow, over all its tasks, resumes and children (TC-21)."""
+    """Limits of the whole workflow, over all its tasks, resumes and children (TC-21).
+
+    `max_time_s` is active time: waiting does not count, and what runs side by side counts once. Like the others it is asked
+    before each phase; `timeout_s` ends one that is running.
+    """
 
     max_attempts: int | None = None
     max_requests: int | None = None
@@ -188,10 +192,12 @@ class Budget:
     max_cache_write_tokens: int | None = None
     max_tokens: int | None = None
     max_cost_usd: Decimal | None = None
+    max_time_s: float | None = None
 
     def __post_init__(self) -> None:
+        seconds("max_time_s", self.max_time_s)
         for name, value in vars(self).items():
-            if name != "max_cost_usd":
+            if name not in ("max_cost_usd", "max_time_s"):
                 whole(name, value, 1)
         cost = self.max_cost_usd
         if cost is not None and (type(cost) is not Decimal or not cost.is_finite() or cost <= 0):
