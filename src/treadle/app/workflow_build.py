@@ -67,7 +67,7 @@ def _us(seconds: float | None) -> int | None:
 
 def budget_settings(budget: Budget) -> ev.BudgetSettings:
     """The limits as the machine knows them."""
-    limits = {**vars(budget), "max_duration_us": _us(budget.max_time_s)}
+    limits: dict[str, Any] = {**vars(budget), "max_duration_us": _us(budget.max_time_s)}
     del limits["max_time_s"]
     return ev.BudgetSettings(**limits)
 
