@@ -1,4 +1,4 @@
-"""What a checkpoint makes durable, and what a check that fails leaves of a candidate that is no JSON."""
+"""What a checkpoint makes durable, and small promises of callbacks: candidates that are no JSON, tries, empty answers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import anyio
 import pytest
 
 from support.places import Place, X, fee
-from treadle.app.workflows import run_workflow
+from treadle.app.workflows import Decision, run_workflow
+from treadle.core.errors import AnswerRefused
 from treadle.ports.callback import accept
 from treadle.ports.task import QuotaReached
-from treadle.spec.workflows import LoopTask, OnQuota, Task, Workflow
+from treadle.spec.workflows import Asks, LoopTask, OnQuota, Retry, Task, Workflow
 from treadle.testing import VirtualClock
 
 
@@ -56,3 +57,42 @@ def test_a_candidate_that_is_no_json_is_judged_as_it_was_made_in_each_replay() -
     result = anyio.run(lambda: run_workflow(flow, store="memory:", clock=clock))
     assert seen == [{"made"}, {"made"}]
     assert result.outputs == {"a": {"made", "looked at"}}
+
+
+@pytest.mark.req("TC-24")
+def test_a_quota_pause_takes_none_of_the_tries_of_a_task(tmp_path: Path) -> None:
+    place = Place("sqlite", tmp_path)
+    tried: list[int] = []
+
+    async def work(ctx: Any) -> int:
+        tried.append(ctx.attempt)
+        if len(tried) == 1:
+            raise QuotaReached("used up", reset_at_us=place.clock.wall_us() + 1_000_000)
+        if len(tried) == 2:
+            raise ConnectionError("flaky")
+        return len(tried)
+
+    flow = Workflow("w", [Task("a", work, retry=Retry(attempts=2))], on_quota=OnQuota(max_wait_s=None))
+    assert place.run(flow).outputs == {"a": 3}
+
+
+@pytest.mark.req("TC-23")
+@pytest.mark.parametrize("text", ["", "  \n"])
+def test_an_empty_answer_to_an_open_question_is_refused_and_it_stays_open(tmp_path: Path, text: str) -> None:
+    place = Place("sqlite", tmp_path)
+
+    async def work(ctx: Any) -> str:
+        if ctx.interaction.answer is None:
+            await ctx.interaction.suspend("What name?")
+        return ctx.interaction.answer.text
+
+    flow = Workflow("w", [Task("a", work, interaction=Asks())])
+    (question,) = place.run(flow).questions
+
+    def said(words: str) -> Decision:
+        request = question["request_id"]
+        return Decision(execution_id=X, task="a", request_id=request, decision="answer", actor="me", text=words)
+
+    with pytest.raises(AnswerRefused, match="empty"):
+        place.resume(flow, decisions=[said(text)])
+    assert place.resume(flow, decisions=[said("ada")]).outputs == {"a": "ada"}
