@@ -82,9 +82,11 @@ def test_an_empty_answer_to_an_open_question_is_refused_and_it_stays_open(tmp_pa
     place = Place("sqlite", tmp_path)
 
     async def work(ctx: Any) -> str:
-        if ctx.interaction.answer is None:
+        answer: Any = ctx.interaction.answer
+        if answer is None:
             await ctx.interaction.suspend("What name?")
-        return ctx.interaction.answer.text
+            raise AssertionError
+        return answer.text
 
     flow = Workflow("w", [Task("a", work, interaction=Asks())])
     (question,) = place.run(flow).questions
