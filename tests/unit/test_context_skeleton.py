@@ -80,3 +80,25 @@ def test_broken_source_still_gives_what_can_be_read() -> None:
 
 def test_a_file_of_endless_definitions_is_cut() -> None:
     assert len(definitions_of("a.py", b"def f(): ...\n" * (MOST + 10))) == MOST
+
+
+@pytest.mark.req("AG-05")
+def test_what_the_grammar_loses_in_a_broken_file_is_found_by_its_keyword() -> None:
+    source = """\
+declare global {
+  interface Request { query: { (): string ((
+}
+export class Hono<E extends Env = Env> extends base(<
+> {
+}
+Request.prototype.query = function (this: Request, ??) {
+}
+"""
+    found = {one.name: one.line for one in definitions_of("app.ts", source.encode())}
+    assert (found["Hono"], found["query"]) == (4, 7)
+
+
+@pytest.mark.req("AG-05")
+def test_a_method_of_a_prototype_counts_although_it_is_cast() -> None:
+    source = "export function get() {}\nRequest.prototype.query = function (this: Request) {\n} as Queries\n"
+    assert [one.name for one in definitions_of("app.ts", source.encode())] == ["get", "query"]

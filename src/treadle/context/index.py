@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from .scan import ScannedFile
 
-FORMAT = 2  # of the stored index; another one is built anew
+FORMAT = 3  # of the stored index; another one is built anew
 SEGMENT_ROWS = 1_000_000  # postings held in memory before they are written
 MOST_SEGMENTS = 64
 MOST_NEW = 200_000_000  # bytes read in one refresh; what is new beyond them waits for the next

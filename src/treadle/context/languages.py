@@ -39,6 +39,7 @@ TYPESCRIPT = (
 (internal_module name: (_) @name) @def
 (module name: (_) @name) @def
 (function_signature name: (_) @name) @def
+(assignment_expression left: (member_expression property: (_) @name) right: (as_expression (function_expression))) @def
 (abstract_method_signature name: (_) @name) @def
 (public_field_definition name: (_) @name value: [(arrow_function) (function_expression)]) @def
 """

@@ -23,6 +23,10 @@ KEYWORD_LINE = (
     r"[ \t]+([\w.:$]++)[^=\n]*+$"
     r"|^([\w-]++)[ \t]*+\(\)[ \t]*\{"
 )
+LOST_LINE = (
+    r"^(?:(?:export|default|public|abstract|declare)[ \t]+)*(?:class|interface|struct)[ \t]+([\w$]++)[^;\n]*+$"
+    r"|^[\w$.]*\.prototype\.([\w$]++)[ \t]*=[ \t]*(?:async[ \t]+)?function\b[^\n]*+$"
+)
 SCRIPTS = frozenset(
     "sh bash zsh fish vue svelte kt kts swift scala php cs lua zig ex exs pl pm pyx pxd dart jl nim groovy".split()
 )
@@ -66,8 +70,10 @@ def _parsed(language: str, data: bytes) -> list[Definition]:
         if row not in found and len(found) < MOST:
             title = (name.text or b"").decode(errors="replace")
             found[row] = Definition(row + 1, node.end_point.row + 1, _name(title), _clip(lines[row]))
-    if not found:  # too broken for the grammar, or nothing there
-        return _matched(KEYWORD_LINE, data.decode(errors="replace"))
+    if not found or root.has_error:  # what the grammar has lost, by its keyword
+        for one in _matched(f"{KEYWORD_LINE}|{LOST_LINE}", data.decode(errors="replace")):
+            if one.line - 1 not in found and len(found) < MOST:
+                found[one.line - 1] = one
     return [found[row] for row in sorted(found)]
 
 
