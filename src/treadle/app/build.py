@@ -20,6 +20,7 @@ from treadle.effects.checks import CommandCheck, FunctionCheck, verify_command
 from treadle.effects.model import unpriced
 from treadle.effects.mounts import Mounts
 from treadle.effects.parts import AgentParts, LoopParts
+from treadle.effects.presets import command_of
 from treadle.effects.scope import GitScope
 from treadle.kernel.mutation import needs_change
 from treadle.memory.rules import RuleBook
@@ -31,6 +32,7 @@ from treadle.ports.scope import Scope
 from treadle.ports.toolset import Toolset
 from treadle.settings import Settings, map_cache
 from treadle.spec.definitions import Agent, Command, Judge, Loop, Person, Rung
+from treadle.tools.permission import PermissionTools
 
 from .inputs import input_schema
 from .stores import store_files
@@ -120,12 +122,13 @@ def _act(
             parts = _agent(
                 act, "act", toolset, tuple(loop.protect), settings, clock, catalogue(skills) if skills else ""
             )
-            return replace(parts, mounts=mounts)
+            return replace(parts, mounts=mounts, ceiling=_ceiling(act))
         case Command():
             if workspace is None:
                 raise DefinitionError("A command that acts needs a workspace.")
-            verify_command(act.command, workspace)
-            return CommandActor(act.command, workspace, timeout_s=act.timeout_s, redact=redact)
+            command = command_of(act.agent) if act.agent else act.command
+            verify_command("aider" if act.agent.startswith("aider") else command, workspace)
+            return CommandActor(command, workspace, timeout_s=act.timeout_s, redact=redact, agent=act.agent)
         case Actor():
             return act
         case _:
@@ -226,6 +229,8 @@ def _act_toolset(
     sets: list[Toolset] = [*_own_tools(agent), *_mcp_tools(agent, workspace, settings)]
     if skills:
         sets.append(SkillTools(skills))
+    if agent.allow is not None:
+        sets.append(PermissionTools())
     if agent.builtin_tools:
         from treadle.tools.builtin import ControlTools, WorkspaceTools
         from treadle.tools.protect import ProtectedTools
@@ -313,6 +318,8 @@ def _settings(
         ),
         guards=with_guards(Guards(), {**settings.guards, **loop.guards}),
         priced=priced,
+        ceiling=_ceiling(act),
+        granted=tuple(act.allow or ()) if act else (),
         baseline=baseline,
     )
 
@@ -321,6 +328,10 @@ def with_task(settings: LoopSettings, must_change: bool | None, task: str) -> Lo
     """Whether this task must change something, decided here and nowhere else (AG-09)."""
     must = settings.baseline and needs_change(task) if must_change is None else must_change
     return msgspec.structs.replace(settings, must_change=must, edit_required=must_change is True)
+
+
+def _ceiling(agent: Agent | None) -> tuple[str, ...] | None:
+    return None if agent is None or agent.allow is None else (*agent.allow, *agent.may_ask)
 
 
 def _agent_settings(agent: Agent | None, parts: object) -> AgentSettings:
@@ -376,7 +387,7 @@ def _callback_name(definition: object) -> Mapping[str, Any] | str:
         case str():
             return {"command": definition}
         case Command():
-            return {"command": definition.command}
+            return {"agent": definition.agent} if definition.agent else {"command": definition.command}
         case Person():
             return "person"
         case Judge():

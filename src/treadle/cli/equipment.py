@@ -1,4 +1,4 @@
-"""Flags of `treadle run` for what the acting agent is equipped with: MCP servers and skills."""
+"""Flags of `treadle run` for who acts, and with what: a coding agent by name, MCP servers, skills, permissions."""
 
 from __future__ import annotations
 
@@ -16,4 +16,21 @@ def equipment(made: Parser) -> None:
         metavar="DIR",
         action="append",
         help="a folder of skills; may be repeated (default: .treadle/skills and .claude/skills of the workspace)",
+    )
+    made.option(
+        "--allow",
+        metavar="CAPABILITY",
+        action="append",
+        help="what it may touch, such as fs.write:src/** or process.spawn:pytest*; with one, all else is closed; repeatable",
+    )
+    made.option(
+        "--may-ask",
+        metavar="CAPABILITY",
+        action="append",
+        help="what it may ask a person for besides --allow; may be repeated",
+    )
+    made.option(
+        "--agent",
+        metavar="NAME [ARGS]",
+        help="a coding agent that acts instead of a model: claude, codex, gemini, opencode or aider",
     )

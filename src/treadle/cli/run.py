@@ -29,6 +29,7 @@ DEPTHS = ("off", "micro", "auto", "full")
 ACTORS = (
     "model",
     "agent_command",
+    "agent",
     "check",
     "judge",
     "escalate_to",
@@ -246,6 +247,9 @@ def defined(given: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path)
         return given.get(name, defaults.get(name))
 
     check, judge, agent_command = given.get("check"), given.get("judge"), given.get("agent_command", "")
+    if (agent := given.get("agent", "")) and agent_command:
+        raise ConfigurationError("Both --agent and --agent-command are given: one of them acts. Leave one out.")
+    agent_command = agent or agent_command
     if check is not None and judge is not None:
         raise ConfigurationError("Both --check and --judge are given: one of them decides. Leave one out.")
     if check is None and judge is None:
@@ -269,12 +273,15 @@ def defined(given: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path)
         model="" if agent_command else text("model", chosen("model")),
         base_url=_text("base_url", chosen("base_url")),
         price=_text("price", chosen("price")),
-        agent_command=agent_command,
+        agent_command="" if agent else agent_command,
         check=check or "",
         judge=judge or "",
         protect=texts("protect", chosen("protect") or []),
         sandbox=bool(given.get("sandbox")),
         mcp=tuple(given.get("mcp") or ()),
+        allow=None if given.get("allow") is None else tuple(given["allow"]),
+        may_ask=tuple(given.get("may_ask") or ()),
+        agent=agent,
         skills=tuple(_file("--skills", folder) for folder in given.get("skills") or ()),
         mcp_config=_file("mcp_config", chosen("mcp_config")),
         escalate_to=_ladder(given.get("escalate_to"), defaults.get("escalate_to"), agent_command),

@@ -11,6 +11,7 @@ from typing import Literal
 
 from .endings import Code, Status
 from .errors import ProviderErrorKind
+from .lease_events import LeaseChanged
 from .messages import Compacted, ModelResponded, Prompted, ToolsFinished
 from .settings import GuardName, LoopSettings
 from .usage import Usage
@@ -281,6 +282,7 @@ Event = (
     | Reopened
     | Adopted
     | WorkspaceChanged
+    | LeaseChanged
     | WorkspaceMeasured
     | GuardTripped
     | Escalated
@@ -318,6 +320,7 @@ KINDS: dict[str, type[Value]] = {
     "reopened": Reopened,
     "adopted": Adopted,
     "workspace.changed": WorkspaceChanged,
+    "lease.changed": LeaseChanged,
     "workspace.measured": WorkspaceMeasured,
     "guard.tripped": GuardTripped,
     "escalated": Escalated,

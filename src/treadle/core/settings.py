@@ -108,4 +108,6 @@ class LoopSettings(Value, frozen=True, kw_only=True):
     must_change: bool = False  # whether the task must change something: decided once, at the start (AG-09)
     edit_required: bool = False  # ... and somebody has said so: without a change nothing is accepted
     priced: bool = True  # every model has a known price; a cost cap without is refused (TC-21)
+    ceiling: tuple[str, ...] | None = None  # capabilities that act may be granted; None: everything (FR-12)
+    granted: tuple[str, ...] = ()  # ... and those that it has from the start
     baseline: bool = True  # take a git tree of the workspace each round (AG-28)

@@ -16,6 +16,7 @@ from treadle.tools.process import ProcessResult, run_process
 
 from .calling import call
 from .commands import clip, ended, round_variables
+from .presets import Report, report_of
 from .printed import printed_usage
 
 _TAIL_CHARACTERS = 4_000
@@ -30,8 +31,9 @@ class CommandActor(Actor):
     round). Besides it finds TREADLE_EXECUTION_ID, _ROUND, _PHASE, _ATTEMPT and _IDEMPOTENCY_KEY there.
 
     Its output is recorded as `{"exit_code", "signal", "timed_out", "elapsed_ms", "output", "left_out_bytes"}`. Any
-    other end than exit code 0 is a failure; evaluate runs all the same. Usage that it prints as JSON is counted, once
-    an attempt; with `reserve`, a run that ends without any word of its cost is possibly charged that much.
+    other end than exit code 0 is a failure; evaluate runs all the same. Usage that it prints as JSON is counted, once an
+    attempt, and what an `agent` by name says of its ending (presets.py); with `reserve`, a run that ends without any word
+    of its cost is possibly charged that much.
     OSError where it cannot be started. `redact` sees the output before anybody else does.
     """
 
@@ -45,11 +47,12 @@ class CommandActor(Actor):
         environ: Mapping[str, str] | None = None,
         reserve: Usage | None = None,
         output_characters: int = _TAIL_CHARACTERS,
+        agent: str = "",
     ) -> None:
         inherited = os.environ if environ is None else environ  # noqa: TID251 - handed on to the command
         self._command, self._workspace, self._environ = command, os.fspath(workspace), dict(inherited)
         self._timeout_s, self._redact, self._reserve = timeout_s, redact, reserve
-        self._limit = output_characters
+        self._limit, self._agent = output_characters, agent
 
     async def act(self, context: RoundContext) -> ActorResult:
         receipt = f"{context.idempotency_key}:{context.attempt}"  # a replay is charged again
@@ -57,8 +60,9 @@ class CommandActor(Actor):
             await context.intend(receipt, self._reserve)
         with TemporaryDirectory(prefix="treadle-") as folder:
             result = await self._run(context, _write_prompt(Path(folder), context))
-        if (usage := printed_usage(result.output)) is not None:
-            context.report_usage_once(receipt, usage)
+        report = report_of(self._agent, result.output) if self._agent else Report(printed_usage(result.output))
+        if report.usage is not None:
+            context.report_usage_once(receipt, report.usage)
         output = {
             "exit_code": result.exit_code,
             "signal": result.signal,
@@ -67,7 +71,9 @@ class CommandActor(Actor):
             "output": clip(self._redact(result.output.strip()), self._limit),
             "left_out_bytes": result.truncated_bytes,
         }
-        return ActorResult(_to_json(output), self._failure(result))
+        if report.said:
+            output["said"] = self._redact(report.said)
+        return ActorResult(_to_json(output), self._failure(result) or self._redact(report.failure))
 
     async def _run(self, context: RoundContext, files: dict[str, str]) -> ProcessResult:
         return await run_process(

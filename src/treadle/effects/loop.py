@@ -34,7 +34,12 @@ class LoopEffects:
         }
         self.tools = {
             phase: ToolEffect(
-                agent.toolset, parts.redact, output_room(agent.models(), parts.output_limit), clock, points
+                agent.toolset,
+                parts.redact,
+                output_room(agent.models(), parts.output_limit),
+                clock,
+                points,
+                agent.ceiling,
             )
             for phase, agent in agents.items()
             if isinstance(agent, AgentParts)

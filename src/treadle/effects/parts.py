@@ -27,6 +27,7 @@ class AgentParts:
     toolset: Toolset
     static: str
     mounts: Mounts | None = None
+    ceiling: tuple[str, ...] | None = None  # what it may be granted at most; None: everything
     dynamic: Callable[[LoopState], str] | None = None
     sections: tuple[Section, ...] = ()
     plan: Callable[[LoopState], str] | None = None  # as text, for a full compaction

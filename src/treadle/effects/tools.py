@@ -20,6 +20,7 @@ from treadle.ports.toolset import ToolContext, ToolOutput, Toolset
 from treadle.tools.clip import clip
 
 from .host import Host
+from .leasing import LeaseGate
 
 LEAST_OUTPUT = 400  # characters of an output that are shown, however small the window is
 CALL_SHARE, BATCH_SHARE = 8, 3  # of the window: an eighth for one output, a third for a batch
@@ -46,17 +47,25 @@ class ToolEffect:
     """Runs the tools of one agent. Outputs are redacted before anything else sees them (SE-01)."""
 
     def __init__(
-        self, toolset: Toolset, redact: Callable[[str], str], room: Room, clock: Clock, points: CrashPoints
+        self,
+        toolset: Toolset,
+        redact: Callable[[str], str],
+        room: Room,
+        clock: Clock,
+        points: CrashPoints,
+        ceiling: tuple[str, ...] | None = None,
     ) -> None:
         self.toolset, self.redact, self.room = toolset, redact, room
         self.output_limit = room.call
         self.clock, self.points = clock, points
         self._tools: tuple[ToolDef, ...] = ()
         self._polling: frozenset[str] = frozenset()
+        self.gate = LeaseGate(toolset, ceiling, clock)
 
     async def intend(self, action: IntendTool, host: Host) -> ToolIntended | ToolsFinished:
         """What the call is about to change; a call that cannot succeed is answered at once and never starts."""
         try:
+            self.gate.check(host.state, action.call)
             probes = await self.toolset.prepare(action.call)
         except ToolError as error:
             return ToolsFinished(parent=_leaf(host), results=(self._failed(action.call, error),), us=0)
@@ -100,16 +109,17 @@ class ToolEffect:
         host.tell("tool.started", {"key": key, "name": call.name, "args": call.args})
         context = ToolContext(key=f"{host.execution_id}:{key}", started=started, output=output)
         try:
-            result = await self._run(call, context)
+            result = await self._run(call, context, host)
             if isinstance(result, ToolError) and result.transient and call.kind in ("read", "idempotent"):
-                result = await self._run(call, context)  # once, and only what may be repeated (AG-09)
+                result = await self._run(call, context, host)  # once, and only what may be repeated (AG-09)
         finally:
             host.tell("tool.finished", {"key": key, "name": call.name})
         return self._failed(call, result) if isinstance(result, ToolError) else self._ok(call, result, host)
 
-    async def _run(self, call: ToolCall, context: ToolContext) -> ToolOutput | ToolError:
+    async def _run(self, call: ToolCall, context: ToolContext, host: Host) -> ToolOutput | ToolError:
         """What the call gave, or why it failed. A fault of the tool's own code passes."""
         try:
+            self.gate.check(host.state, call)
             return await self.toolset.run(call, context)
         except LedgerError:
             raise

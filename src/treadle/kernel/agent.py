@@ -15,7 +15,7 @@ from treadle.core.messages import ModelResponded, ResultStatus, ToolCall, ToolRe
 from treadle.core.settings import AgentSettings
 from treadle.core.values import replace
 
-from . import guards, texts, window
+from . import guards, permission, texts, window
 from .actions import Action, CallModel, FinishAct, IntendModel, IntendTool, ProbeTool, Record, RunTools, Wait
 from .budget import turns_left
 from .marks import mark_of
@@ -178,6 +178,8 @@ def _ending_results(state: LoopState, start: int) -> tuple[ToolResult, ...]:
 
 
 def _ask(state: LoopState, call: ToolCall, key: str) -> Action:
+    if (action := permission.ask_for_leave(state, call, key)) is not None:
+        return action
     args = call.args if isinstance(call.args, dict) else {}
     if state.answer is not None:
         return _answer(state.agent, (ToolResult(id=call.id, content=texts.answered(state.answer)),))

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from treadle.core.messages import Prompted, ToolCall, ToolResult
 from treadle.core.values import Value, replace
 
+from .leases import Lease, initial, without_scope
+
 ACTIVATE = "activate_skill"
 MOST_EFFECTS = 256
 LONGEST_TARGET = 160  # characters; with the above a frame stays well below 64 KB
@@ -24,9 +26,21 @@ class Mount(Value, frozen=True, kw_only=True):
 class Carried(Value, frozen=True, kw_only=True):
     """Effects are `kind target`, in the order in which each was first seen."""
 
+    leases: tuple[Lease, ...] = ()
     effects: tuple[str, ...] = ()
     skills: dict[str, Mount] = {}  # noqa: RUF012 - msgspec copies it
     rules: dict[str, int] = {}  # noqa: RUF012 - scoped rule -> the message that holds it
+
+
+def started(granted: tuple[str, ...]) -> Carried:
+    """What a loop has from the start."""
+    return Carried(leases=initial(granted)) if granted else Carried()
+
+
+def turn_over(carried: Carried) -> Carried:
+    """Leases of the turn end with its batch of calls."""
+    leases = without_scope(carried.leases, "turn") if carried.leases else carried.leases
+    return carried if leases is carried.leases else replace(carried, leases=leases)
 
 
 def after_results(
@@ -61,6 +75,8 @@ def after_prompt(carried: Carried, event: Prompted, seq: int) -> Carried:
 def after_act(carried: Carried, changed: Iterable[str], deleted: Iterable[str]) -> Carried:
     """What the workspace says of an act, whatever its tools declared."""
     gone = set(deleted)
+    if (leases := without_scope(carried.leases, "turn", "step")) is not carried.leases:
+        carried = replace(carried, leases=leases)
     return with_effects(carried, tuple(f"fs.{'delete' if path in gone else 'write'} {path}" for path in changed))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .frame import FrameIdentity, LoopFrame, SkillActivation, ToolEffect
+from .frame import FrameIdentity, LeaseDelta, LoopFrame, SkillActivation, ToolEffect
 from .states import LoopState
 
 
@@ -28,7 +28,17 @@ def frame_of(state: LoopState) -> LoopFrame:
         act_turns_taken=state.act.turns,
         act_cost_usd=state.act.usage.cost_usd,
         act_elapsed_duration_ms=state.act.us // 1000,
-        granted_loop_leases=(),
+        granted_loop_leases=tuple(
+            LeaseDelta(
+                id=lease.id,
+                op=lease.op,
+                capability=lease.capability,
+                scope="loop",
+                expires_at_ms=None if lease.expires_at_us is None else lease.expires_at_us // 1000,
+            )
+            for lease in carried.leases
+            if lease.scope == "loop"
+        ),
         active_skill_ids=tuple(carried.skills),
         active_skill_activations={
             name: SkillActivation(call_id=mount.call_id, message_id=str(mount.message))

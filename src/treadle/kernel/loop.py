@@ -23,7 +23,7 @@ from treadle.core.values import Value, replace
 
 from . import agent as agents
 from . import carried as carry
-from . import guards, texts, window
+from . import guards, permission, texts, window
 from .accounts import settle_charges as _settle_charges
 from .accounts import spend as _spend
 from .accounts import unmetered_doubt as _unmetered_doubt
@@ -125,6 +125,7 @@ def _on_started(state: LoopState, e: ev.LoopStarted) -> LoopState:
         definition=e.definition,
         started_us=e.at_us,
         agent=AgentState(prompt=e.task),
+        carried=carry.started(e.settings.granted),
     )
 
 
@@ -217,6 +218,7 @@ def _on_tools_finished(state: LoopState, e: ToolsFinished) -> LoopState:
     agent = agents.tools_finished(state, e, seq)
     touched = state.touched or (act and any(map(carry.changed_something, e.results)))
     carried = carry.after_results(state.carried, old.calls[old.answered :], e.results, seq, act=act)
+    carried = carried if agent.calls else carry.turn_over(carried)
     return replace(_spend(state, us=e.us), agent=agent, answer=None, processes=(), touched=touched, carried=carried)
 
 
@@ -482,6 +484,7 @@ _FOLD: dict[type[Value], Callable[[LoopState, Any], LoopState]] = {
     ev.Reopened: _on_reopened,
     ev.Adopted: _on_adopted,
     ev.WorkspaceChanged: _on_workspace_changed,
+    ev.LeaseChanged: permission.lease_changed,
     ev.WorkspaceMeasured: _on_measured,
     ev.GuardTripped: _on_tripped,
     ev.Escalated: escalated,

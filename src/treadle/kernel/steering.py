@@ -9,10 +9,11 @@ import msgspec
 
 from treadle.core.endings import is_final
 from treadle.core.errors import AnswerRefused, InputError
-from treadle.core.events import Answered, CompactionRequested, Extended, Interrupted, Stopped
+from treadle.core.events import Answered, CompactionRequested, Extended, Interrupted, LeaseChanged, Stopped
 from treadle.core.settings import with_guards
 from treadle.core.values import Value
 
+from .leases import parse, within
 from .states import LoopState
 
 
@@ -57,7 +58,18 @@ class Compact(Value, frozen=True, kw_only=True, tag="compact"):
     depth: Literal["micro", "auto", "full"]
 
 
-Steering = Answer | Cancel | Pause | Extend | Compact
+class ChangeLease(Value, frozen=True, kw_only=True, tag="lease"):
+    """Grant or revoke a capability. `for_us`: how long, from now; None: until its scope ends."""
+
+    actor: str
+    op: Literal["grant", "revoke"]
+    capability: str
+    scope: Literal["turn", "step", "loop"] = "loop"
+    for_us: int | None = None
+    reason: str = ""
+
+
+Steering = Answer | Cancel | Pause | Extend | Compact | ChangeLease
 _encode = msgspec.json.Encoder(decimal_format="string").encode
 _decode = msgspec.json.Decoder(Steering).decode
 
@@ -77,7 +89,7 @@ def decode(body: bytes) -> Steering:
 
 def to_event(
     state: LoopState, steering: Steering, at_us: int
-) -> Answered | Extended | Interrupted | Stopped | CompactionRequested:
+) -> Answered | Extended | Interrupted | Stopped | CompactionRequested | LeaseChanged:
     """The event that grants it. AnswerRefused or InputError where the state does not allow it; nothing is changed."""
     match steering:
         case Answer():
@@ -102,6 +114,31 @@ def to_event(
             return _extended(state, steering)
         case Compact():
             return _compacting(state, steering, at_us)
+        case ChangeLease():
+            return _lease(state, steering, at_us)
+
+
+def _lease(state: LoopState, change: ChangeLease, at_us: int) -> LeaseChanged:
+    """InputError for a malformed capability, one beyond the ceiling, or where nothing is left to be done."""
+    if is_final(state.status, state.code):
+        raise InputError(f"It has ended ({state.status}, {state.code}); its leases have ended with it.")
+    parse(change.capability)
+    ceiling = state.settings.ceiling
+    if change.op == "grant" and ceiling is not None and not within(ceiling, change.capability):
+        raise InputError(f"{change.capability} is beyond the ceiling of this loop: {', '.join(ceiling) or 'nothing'}.")
+    if change.for_us is not None and change.for_us <= 0:
+        raise InputError("A lease that ends before it begins grants nothing.")
+    return LeaseChanged(
+        id=f"{change.op}.{state.seq + 1}",
+        op=change.op,
+        capability=change.capability,
+        scope=change.scope,
+        expires_at_us=None if change.for_us is None else at_us + change.for_us,
+        by="person",
+        actor=change.actor,
+        reason=change.reason,
+        at_us=at_us,
+    )
 
 
 def check_answer(state: LoopState, answer: Answer) -> None:

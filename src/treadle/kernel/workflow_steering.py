@@ -9,7 +9,7 @@ from treadle.core.endings import is_final
 from treadle.core.errors import AnswerRefused, InputError
 from treadle.core.values import Value
 
-from .steering import Answer, Cancel, Compact, Extend, Pause, Steering
+from .steering import Answer, Cancel, ChangeLease, Compact, Extend, Pause, Steering
 from .workflow_states import WorkflowState
 
 
@@ -39,7 +39,7 @@ def _to_event(state: WorkflowState, steering: Steering, at_us: int) -> Value:
             raise InputError("A workflow is paused where it runs: Ctrl-C or SIGTERM to its process.")
         case Extend():
             return _extended(state, steering)
-        case Compact():
+        case Compact() | ChangeLease():
             raise InputError(
                 "A workflow has no conversation: compact the loop inside it that has grown (treadle show)."
             )

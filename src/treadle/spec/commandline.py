@@ -31,6 +31,9 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
     protect: tuple[str, ...] = ()
     sandbox: bool = False
     mcp: tuple[str, ...] = ()  # NAME=COMMAND or NAME=URL
+    allow: tuple[str, ...] | None = None  # capabilities; None: all
+    may_ask: tuple[str, ...] = ()
+    agent: str = ""  # --agent: a coding agent by name, with its arguments
     skills: tuple[str, ...] = ()  # folders; none: those of the workspace
     mcp_config: str = ""  # a file of servers; what it says of keys stays there
     escalate_to: tuple[str, ...] = ()  # provider:model, or provider:model=IN/OUT
@@ -70,6 +73,8 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
         )
 
     def _act(self) -> Agent | Command:
+        if self.agent:
+            return Command(agent=self.agent)
         if self.agent_command:
             return Command(command=self.agent_command)
         return Agent(
@@ -93,6 +98,8 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
             compact=self.compact,
             compact_at=self.compact_at,
             skills=self.skills or None,
+            allow=self.allow,
+            may_ask=self.may_ask,
         )
 
     def _servers(self) -> tuple[MCPServer, ...]:

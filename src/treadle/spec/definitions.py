@@ -11,6 +11,7 @@ from typing import Any, Literal
 from treadle.core.errors import ConfigurationError, DefinitionError
 from treadle.core.messages import Message
 from treadle.core.settings import Guards, with_guards
+from treadle.kernel.leases import parse as parse_capability
 from treadle.ports.callback import Actor, Check, RoundContext, Verdict
 from treadle.ports.model import Model
 from treadle.ports.prompt import Section
@@ -60,6 +61,8 @@ class Agent:
     tools: Sequence[Toolset | Callable[..., Any]] = ()
     mcp: Sequence[MCPServer] = ()
     skills: Sequence[str | Path] | None = None  # folders of skills; None: .treadle/skills and .claude/skills, () none
+    allow: Sequence[str] | None = None  # capabilities that it has; None: all. With one, all others are closed
+    may_ask: Sequence[str] = ()  # ... and those that a person may grant besides
     rules: bool = True  # scoped rules: AGENTS.md files and .treadle/rules/*.md of the workspace
     builtin_tools: bool = True
     base_url: str | None = None
@@ -91,6 +94,10 @@ class Agent:
     def __post_init__(self) -> None:
         if isinstance(self.model, str) and not self.model.strip():
             raise DefinitionError("An agent needs a model, as provider:model.")
+        for capability in (*(self.allow or ()), *self.may_ask):
+            parse_capability(capability)
+        if self.may_ask and self.allow is None:
+            raise DefinitionError("may_ask needs allow: an agent that may do everything has nothing to ask for.")
         names = [server.name for server in self.mcp]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise DefinitionError(f"Two MCP servers have the name {twice[0]}.")
@@ -118,10 +125,13 @@ class Judge(Agent):
 class Command:
     """A command that acts (any coding agent or script, AG-26) or checks (exit code 0 accepts)."""
 
-    command: str | Sequence[str]
+    command: str | Sequence[str] = ()
     timeout_s: float | None = None
+    agent: str = ""  # instead: a coding agent by name, with arguments of yours; its output is understood
 
     def __post_init__(self) -> None:
+        if self.agent:
+            return
         if not self.command or (isinstance(self.command, str) and not self.command.strip()):
             raise DefinitionError("The command is empty.")
 

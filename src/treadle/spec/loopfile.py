@@ -101,6 +101,12 @@ class Act(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     protect: Annotated[tuple[Line, ...], Meta(description="paths that it may not write, as globs")] = ()
     sandbox: Annotated[bool, Meta(description="run its commands in a sandbox")] = False
     mcp: Annotated[tuple[Line, ...], Meta(description="MCP servers, as NAME=COMMAND or NAME=URL")] = ()
+    skills: Annotated[tuple[Line, ...], Meta(description="folders of skills, instead of the workspace's own")] = ()
+    allow: Annotated[
+        tuple[Line, ...] | None,
+        Meta(description="capabilities that it has, such as fs.write:src/**; all else is closed"),
+    ] = None
+    may_ask: Annotated[tuple[Line, ...], Meta(description="capabilities that a person may grant besides")] = ()
     on_invalid: Annotated[
         Literal["stop_batch", "run_valid"] | None, Meta(description="what becomes of a batch with an invalid call")
     ] = None
@@ -211,6 +217,9 @@ def flags(file: LoopFile) -> dict[str, Any]:
         "protect": list(act.protect) or None,
         "sandbox": act.sandbox or None,
         "mcp": list(act.mcp) or None,
+        "skills": list(act.skills) or None,
+        "allow": None if act.allow is None else list(act.allow),
+        "may_ask": list(act.may_ask) or None,
         "map_budget": _map_budget(file),
         "max_rounds": control.max_rounds,
         "max_turns": control.max_turns,

@@ -1,0 +1,84 @@
+"""Leases in a real run: refused, asked for, granted at a gate, carried through a kill, revoked, and shown in the frame."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.commandline import CommandLine
+from treadle.testing import ScriptedEndpoint, Turn
+
+
+@pytest.mark.req("FR-12")
+@pytest.mark.parametrize("crash", ["", "before-tool:2"])
+def test_a_refused_call_is_asked_for_granted_and_then_done(tmp_path: Path, crash: str) -> None:
+    cli = CommandLine(tmp_path).git()
+    script = [
+        Turn(text="I write.", calls=[("write_file", {"path": "docs/a.md", "text": "a"})]),
+        Turn(calls=[("request_permission", {"capability": "fs.write:docs/**", "reason": "the page is there"})]),
+        Turn(calls=[("write_file", {"path": "src/a.py", "text": "a = 1\n"})]),
+        Turn(calls=[("write_file", {"path": "docs/a.md", "text": "a"})]),
+        Turn(calls=[("run_command", {"command": "echo x > /dev/null; touch escaped"})]),
+        Turn(calls=[("request_permission", {"capability": "network.request", "reason": "curiosity"})]),
+        Turn(calls=[("finish", {"summary": "written"})]),
+    ]
+    with ScriptedEndpoint(script) as endpoint:
+        ran = cli(
+            "run", "Write", "--check", "test -f docs/a.md", "--model", "openai:scripted", "--base-url", endpoint.url,
+            "--allow", "fs.write:src/**", "--allow", "process.spawn:echo*", "--may-ask", "fs.write:docs/**", "--json",
+        )  # fmt: skip
+        assert ran.code == 3, ran.err
+        assert ran.document["pending"]["kind"] == "approval"
+        assert "fs.write:docs/**" in ran.document["pending"]["prompt"]
+        assert not (cli.workspace / "docs").exists()
+        assert cli("approve", "last", "--as", "ann").code == 0
+        ran = cli("resume", "last", "--json", environ={"TREADLE_CRASH_AT": crash} if crash else {})
+        if crash:
+            assert ran.code == -9
+            ran = cli("resume", "last", "--json")
+    assert ran.document["code"] == "accepted", ran.err
+    assert (cli.workspace / "docs" / "a.md").exists()
+    assert not (cli.workspace / "escaped").exists()
+    log = cli("log", "last", "--json").out
+    assert "no lease covers fs.write:docs/a.md" in log
+    assert "request_permission(capability" in log
+    assert "beyond what anybody may grant" in log
+    shown = cli("lease", "ls", "last", "--json").document
+    assert shown["ceiling"] == ["fs.write:src/**", "process.spawn:echo*", "fs.write:docs/**"]
+    assert {"fs.write:docs/**": "ann"}.items() <= {one["capability"]: one["by"] for one in shown["leases"]}.items()
+    frame = cli("frame", "show", "last", "--json").document
+    leases = frame.get("frame", frame)["grantedLoopLeases"]
+    assert [lease["capability"] for lease in leases] == ["fs.write:src/**", "process.spawn:echo*", "fs.write:docs/**"]
+
+
+@pytest.mark.req("FR-12", "SV-01")
+def test_a_person_revokes_and_what_is_wrong_is_refused(tmp_path: Path) -> None:
+    cli = CommandLine(tmp_path).git()
+    script = [
+        Turn(text="First a question.", calls=[("ask_person", {"question": "Go?"})]),
+        Turn(calls=[("run_command", {"command": "touch made"})]),
+        Turn(calls=[("finish", {"summary": "tried"})]),
+    ]
+    with ScriptedEndpoint(script) as endpoint:
+        ran = cli("run", "Try", "--check", "true", "--model", "openai:scripted", "--base-url", endpoint.url, "--json")
+        assert ran.code == 3
+        assert cli("lease", "revoke", "last", "process.spawn", "--as", "ann", "--reason", "no").code == 0
+        for wrong in ("fs.write:../x", "fs.write:/etc", "not a capability"):
+            assert cli("lease", "grant", "last", wrong).code == 2
+        assert cli("lease", "grant", "last", "fs.write:a", "--scope", "week").code == 2
+        assert cli("answer", "last", "go", "--as", "ann").code == 0
+        ran = cli("resume", "last", "--json")
+    assert ran.document["status"] == "done", ran.err
+    assert not (cli.workspace / "made").exists()
+    assert "no lease covers process.spawn" in cli("log", "last", "--json").out
+    assert cli("lease", "grant", "last", "fs.write:a").code == 2  # it has ended
+
+
+def test_a_loop_file_says_what_may_be_touched(tmp_path: Path) -> None:
+    cli = CommandLine(tmp_path).git()
+    cli.write("loop.yaml", "treadle: 1\nname: x\ncontrol: {}\nact:\n  allow: ['fs.write:src/**', 'fs.write:../x']\nverify:\n  check: 'true'\n")
+    with ScriptedEndpoint([]) as endpoint:
+        ran = cli("run", "x", "--loop", "loop.yaml", "--model", "openai:scripted", "--base-url", endpoint.url)
+    assert ran.code == 2
+    assert "fs.write:../x" in ran.err

@@ -1,0 +1,119 @@
+"""Leases as pure rules: what a capability covers, what the last word is, and what ends when."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from treadle.core.errors import InputError
+from treadle.core.messages import ToolCall
+from treadle.kernel.leases import Lease, allowed, initial, matches, parse, refusal, with_lease, without_scope
+
+NOW = 1_000_000
+
+
+def lease(op: str, capability: str, scope: str = "loop", expires: int | None = None) -> Lease:
+    return Lease(id=f"{op} {capability}", op=op, capability=capability, scope=scope, expires_at_us=expires)
+
+
+@pytest.mark.req("FR-12")
+@pytest.mark.parametrize(
+    ("capability", "target", "covered"),
+    [
+        ("fs.write:src/**", "fs.write src/a/b.py", True),
+        ("fs.write:src/**", "fs.write srcx/a.py", False),
+        ("fs.write:src/*", "fs.write src/a/b.py", False),
+        ("fs.write:**/*.md", "fs.write README.md", True),
+        ("fs.write", "fs.write any/where", True),
+        ("fs.write:**", "fs.read any", False),
+        ("fs.write:src/**", "fs.write ../src/a", False),
+        ("fs.write:*a", "fs.write /a", False),
+        ("process.spawn:pytest*", "process.spawn pytest -q", True),
+        ("process.spawn:pytest*", "process.spawn pytest; rm -rf /", False),
+        ("process.spawn:pytest*", "process.spawn pytest $(rm x)", False),
+        ("process.spawn:pytest*", "process.spawn pytest\nrm x", False),
+        ("process.spawn", "process.spawn a; b", True),
+        ("mcp.github:*", "mcp.github delete_repo", True),
+        ("mcp.github:get_*", "mcp.github delete_repo", False),
+        ("*", "anything at all", True),
+    ],
+)
+def test_what_a_capability_covers(capability: str, target: str, covered: bool) -> None:
+    assert matches(capability, target) is covered
+
+
+@pytest.mark.req("FR-12")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "",
+        ":x",
+        "fs write",
+        "fs.write:../x",
+        "fs.write:a/../../x",
+        "fs.write:/etc/**",
+        "fs.write:~/x",
+        "fs.write:a\\b",
+        "x:\0",
+        "x" * 300,
+    ],
+)
+def test_a_glob_that_escapes_or_is_none_is_refused_and_covers_nothing(wrong: str) -> None:
+    with pytest.raises(InputError):
+        parse(wrong)
+    assert not matches(wrong, "fs.write x")
+
+
+@pytest.mark.req("FR-12")
+def test_the_ceiling_cuts_what_is_granted_and_the_last_word_counts() -> None:
+    ceiling = ("fs.write:src/**",)
+    forged = (lease("grant", "*"),)
+    assert allowed(ceiling, forged, "fs.write src/a", NOW)
+    assert not allowed(ceiling, forged, "fs.write etc/a", NOW)  # whatever a lease says
+    assert not allowed(ceiling, (), "fs.write src/a", NOW)  # nothing is granted by a ceiling alone
+    assert allowed(None, (), "fs.write src/a", NOW)  # no ceilings: as ever
+    leases = (lease("grant", "fs.write:src/**"), lease("revoke", "fs.write:src/secret/**"))
+    assert allowed(ceiling, leases, "fs.write src/a", NOW)
+    assert not allowed(ceiling, leases, "fs.write src/secret/a", NOW)
+    assert not allowed(None, (lease("revoke", "process.spawn"),), "process.spawn ls", NOW)
+
+
+@pytest.mark.req("FR-12")
+def test_leases_expire_and_end_with_their_scope() -> None:
+    leases = (
+        lease("grant", "a", expires=NOW),
+        lease("grant", "b", "turn"),
+        lease("grant", "c", "step"),
+        lease("grant", "d"),
+    )
+    assert not allowed((), leases[:1], "a x", NOW)
+    assert not allowed(("a",), leases[:1], "a x", NOW)
+    assert allowed(("a",), leases[:1], "a x", NOW - 1)
+    assert [one.capability for one in without_scope(leases, "turn")] == ["a", "c", "d"]
+    assert [one.capability for one in without_scope(leases, "turn", "step")] == ["a", "d"]
+    assert without_scope(leases[3:], "turn") is not None
+
+
+def test_a_later_lease_of_the_same_capability_replaces_the_earlier() -> None:
+    leases = with_lease(initial(["fs.write"]), lease("revoke", "fs.write"))
+    assert [one.op for one in leases] == ["revoke"]
+    many: tuple[Lease, ...] = ()
+    for number in range(500):
+        many = with_lease(many, lease("grant", f"n{number}"))
+    assert len(many) == 200
+
+
+@pytest.mark.req("FR-12")
+def test_reading_is_free_unless_somebody_speaks_of_it() -> None:
+    read = ToolCall(id="1", name="read_file", args={"path": "a"})
+    assert refusal(("fs.write:src/**",), (), read, ("fs.read a",), NOW) is None
+    assert refusal(("fs.read:src/**",), initial(["fs.read:src/**"]), read, ("fs.read a",), NOW) == ("fs.read a", False)
+    run = ToolCall(id="1", name="run_command", args={"command": "rm x && ls"}, kind="mutating")
+    assert refusal(("process.spawn:rm*",), initial(["process.spawn:rm*"]), run, ("process.spawn rm",), NOW) is not None
+    assert refusal(None, (), run, ("process.spawn rm",), NOW) is None
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_no_text_breaks_the_rules(capability: str, target: str) -> None:
+    assert matches(capability, target) in (True, False)
