@@ -77,7 +77,10 @@ def test_a_person_revokes_and_what_is_wrong_is_refused(tmp_path: Path) -> None:
 
 def test_a_loop_file_says_what_may_be_touched(tmp_path: Path) -> None:
     cli = CommandLine(tmp_path).git()
-    cli.write("loop.yaml", "treadle: 1\nname: x\ncontrol: {}\nact:\n  allow: ['fs.write:src/**', 'fs.write:../x']\nverify:\n  check: 'true'\n")
+    cli.write(
+        "loop.yaml",
+        "treadle: 1\nname: x\ncontrol: {}\nact:\n  allow: ['fs.write:src/**', 'fs.write:../x']\nverify:\n  check: 'true'\n",
+    )
     with ScriptedEndpoint([]) as endpoint:
         ran = cli("run", "x", "--loop", "loop.yaml", "--model", "openai:scripted", "--base-url", endpoint.url)
     assert ran.code == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from treadle.core.errors import InputError
 from treadle.core.messages import ToolCall
 from treadle.kernel.leases import Lease, allowed, initial, matches, parse, refusal, with_lease, without_scope
+from treadle.tools.builtin import WorkspaceTools
 
 NOW = 1_000_000
 
@@ -117,3 +120,18 @@ def test_reading_is_free_unless_somebody_speaks_of_it() -> None:
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_no_text_breaks_the_rules(capability: str, target: str) -> None:
     assert matches(capability, target) in (True, False)
+
+
+@pytest.mark.req("FR-12")
+def test_a_link_inside_the_workspace_is_no_way_around_a_lease(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "src" / "way").symlink_to(tmp_path / "docs")
+    tools = WorkspaceTools(tmp_path)
+    write = ToolCall(id="1", name="write_file", args={"path": "src/way/a.md", "text": ""}, kind="mutating")
+    assert tools.touches(write) == ("fs.write docs/a.md",)
+    dots = ToolCall(id="1", name="write_file", args={"path": "src/../docs/a.md", "text": ""}, kind="mutating")
+    for call in (write, dots):
+        assert refusal(("fs.write:src/**",), initial(["fs.write:src/**"]), call, tools.touches(call), NOW) is not None
+    nul = ToolCall(id="1", name="read_file", args={"path": "a\0b"})
+    assert tools.touches(nul) == ("fs.read .",)

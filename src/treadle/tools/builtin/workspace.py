@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from posixpath import basename, normpath
+from posixpath import basename, join, realpath, relpath
 
 from anyio import to_thread
 
@@ -92,11 +92,19 @@ class WorkspaceTools(Toolset):
     def touches(self, call: ToolCall) -> tuple[str, ...]:
         match call.name:
             case "write_file" | "edit_file":
-                return (f"fs.write {_path(call, 'path')}",)
+                return (f"fs.write {self._real(call)}",)
             case "run_command":
                 return (f"process.spawn {program(text(call, 'command'))}",)
             case _:
-                return (f"fs.read {_path(call, 'path')}",)
+                return (f"fs.read {self._real(call)}",)
+
+    def _real(self, call: ToolCall) -> str:
+        """The path that is meant, symbolic links followed: a link is no way around a lease."""
+        root = str(self._files.root)
+        try:
+            return relpath(realpath(join(root, optional_text(call, "path") or ".")), root)
+        except ValueError:  # a NUL character: the call itself says so
+            return "."
 
     async def prepare(self, call: ToolCall) -> tuple[Probe, ...]:
         _check_text(call)
@@ -138,10 +146,6 @@ class WorkspaceTools(Toolset):
         except ToolError:  # it is no file that can be read any more, so nobody can tell
             return "unknown"
         return "done" if now == probe.after else "not-started" if now == probe.before else "unknown"
-
-
-def _path(call: ToolCall, name: str) -> str:
-    return normpath(optional_text(call, name) or ".")
 
 
 def program(command: str) -> str:
