@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from posixpath import basename, join, realpath, relpath
+from posixpath import basename, islink, join, normpath, realpath, relpath
 
 from anyio import to_thread
 
@@ -100,11 +100,15 @@ class WorkspaceTools(Toolset):
 
     def _real(self, call: ToolCall) -> str:
         """The path that is meant, symbolic links followed: a link is no way around a lease."""
-        root = str(self._files.root)
-        try:
-            return relpath(realpath(join(root, optional_text(call, "path") or ".")), root)
-        except ValueError:  # a NUL character: the call itself says so
-            return "."
+        given, root = optional_text(call, "path") or ".", str(self._files.root)
+        if "\0" in given:
+            return "."  # the call itself says so
+        parts, at = given.split("/"), root
+        plain = not given.startswith("/") and ".." not in parts
+        for part in parts if plain else ():
+            at = f"{at}/{part}"
+            plain = plain and not islink(at)
+        return normpath(given) if plain else relpath(realpath(join(root, given)), root)
 
     async def prepare(self, call: ToolCall) -> tuple[Probe, ...]:
         _check_text(call)
