@@ -8,8 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.machine import Machine, call, finish
 from treadle.core.errors import InputError
+from treadle.core.events import LeaseChanged
 from treadle.core.messages import ToolCall
+from treadle.kernel import actions as act
+from treadle.kernel.continuation import frame_of
 from treadle.kernel.leases import Lease, allowed, initial, matches, parse, refusal, with_lease, without_scope
 from treadle.tools.builtin import WorkspaceTools
 
@@ -131,7 +135,24 @@ def test_a_link_inside_the_workspace_is_no_way_around_a_lease(tmp_path: Path) ->
     write = ToolCall(id="1", name="write_file", args={"path": "src/way/a.md", "text": ""}, kind="mutating")
     assert tools.touches(write) == ("fs.write docs/a.md",)
     dots = ToolCall(id="1", name="write_file", args={"path": "src/../docs/a.md", "text": ""}, kind="mutating")
-    for call in (write, dots):
-        assert refusal(("fs.write:src/**",), initial(["fs.write:src/**"]), call, tools.touches(call), NOW) is not None
+    for one in (write, dots):
+        assert refusal(("fs.write:src/**",), initial(["fs.write:src/**"]), one, tools.touches(one), NOW) is not None
     nul = ToolCall(id="1", name="read_file", args={"path": "a\0b"})
     assert tools.touches(nul) == ("fs.read .",)
+
+
+@pytest.mark.req("FR-12")
+@pytest.mark.parametrize("turn", [[call("read_file", path="a")], "only words"])
+def test_a_lease_of_the_turn_ends_with_it_and_one_of_the_step_with_the_act(turn: list[ToolCall] | str) -> None:
+    machine = Machine(turns=[[call("read_file", path="a")], turn, [finish()]], verdicts=["no", True]).start()
+    machine.to(act.CallModel)
+    for number, scope in enumerate(("turn", "step", "loop")):
+        machine.emit(LeaseChanged(id=f"l{number}", op="grant", capability=f"c{number}", scope=scope))
+    assert len(machine.state.carried.leases) == 3
+    machine.perform(machine.action())
+    while machine.state.agent.step == "tools":
+        machine.perform(machine.action())
+    assert [lease.scope for lease in machine.state.carried.leases] == ["step", "loop"]
+    machine.to(act.RunCheck)
+    assert [lease.scope for lease in machine.state.carried.leases] == ["loop"]
+    assert [lease.capability for lease in frame_of(machine.state).granted_loop_leases] == ["c2"]

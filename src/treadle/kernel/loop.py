@@ -183,7 +183,8 @@ def _on_model_responded(state: LoopState, e: ModelResponded) -> LoopState:
     old = window.window_of(state)
     if (new := window.responded(old, e.usage)) is not old:
         state = window.with_window(state, new)
-    return replace(state, agent=agent, unmetered=state.unmetered + unmetered)
+    carried = state.carried if e.calls else carry.turn_over(state.carried)
+    return replace(state, agent=agent, unmetered=state.unmetered + unmetered, carried=carried)
 
 
 def _on_compacted(state: LoopState, e: Compacted) -> LoopState:
