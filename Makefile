@@ -2,7 +2,7 @@
 # uv is used where it is installed and fetched into .uv/ where it is not.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-local demo test test-all check lock format-check lint types layers sizes changelog bench format hooks clean
+.PHONY: help setup setup-local studio page demo test test-all check lock format-check lint types layers sizes changelog bench format hooks clean
 .DELETE_ON_ERROR:
 unexport VIRTUAL_ENV
 export UV_PROJECT_ENVIRONMENT := .venv
@@ -22,12 +22,18 @@ PYTHON := $(shell for python in python3 python3.14 python3.13 python3.12 python3
 endif
 FETCHED_UV := $(filter .uv/bin/uv,$(UV))
 LOCKED := uv.lock pyproject.toml
+PAGE := src/treadle/server/static/index.html
 SYNC = $(UV) sync --frozen --inexact --python $(or $(PYTHON),$(error Treadle needs Python 3.11 or newer, and none was found))
 
 help: ## what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: .venv/.setup ## the environment for development, in .venv
+setup: .venv/.setup page ## the environment for development, in .venv, and the studio's page where there is Node 20
+
+studio: .venv/.setup page ## the studio in a browser, on an example loop with a scripted model
+	.venv/bin/treadle studio --example --open --workspace $$(mktemp -d) $(ARGS)
+
+page: $(PAGE) ## the studio's page; without Node 20 the service runs all the same
 
 setup-local: .venv/.local ## the local model besides, in .venv; fetches 130 MB
 
@@ -76,6 +82,9 @@ hooks: .venv/.setup ## runs the quick checks before each commit
 clean: ## removes what the other targets made
 	rm -rf .venv .uv .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist bench/out
 	find . -path ./.git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(PAGE): web/package-lock.json web/index.html web/vite.config.ts $(shell find web/src -type f 2>/dev/null) | .venv/.setup
+	.venv/bin/python tools/page.py
 
 .venv/.setup: $(LOCKED) | $(FETCHED_UV)
 	$(SYNC)

@@ -63,6 +63,18 @@ foundation:
 verify:
   check: {check}
   timeout: 60s
+canvas:
+  nodes:
+    planning: {{x: 68, y: 59}}
+    executing: {{x: 353, y: 53}}
+    error_recovery: {{x: 530, y: 191}}
+    completed: {{x: 705, y: 28}}
+    failed: {{x: 705, y: 118}}
+  edges:
+    - {{from: planning, to: executing}}
+    - {{from: executing, to: completed}}
+    - {{from: executing, to: error_recovery, kind: timeout}}
+    - {{from: error_recovery, to: executing}}
 """
 
 

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 
 import anyio
 
-from treadle.app.listing import AnyState, state_of
 from treadle.app.observing import Bus, Subscription
 from treadle.core.codec import decode
 from treadle.core.errors import LedgerError
@@ -15,6 +14,7 @@ from treadle.kernel.loop import advance
 from treadle.kernel.states import LoopState
 from treadle.ports.ledger import ExecutionRow, Ledger, Record
 from treadle.ports.observer import Progress
+from treadle.runtime.journal import load_state
 
 from .feed import Feed
 from .wire import encode_json, of_progress, of_record
@@ -33,7 +33,7 @@ class Follower:
         self.ledger, self.bus, self.feed = ledger, bus, feed
         self.here: set[str] = set()  # executions that this process runs: the bus tells of them
         self._heads: dict[str, int] = {}
-        self._states: OrderedDict[str, AnyState] = OrderedDict()
+        self._states: OrderedDict[str, LoopState] = OrderedDict()
         self._subscription: Subscription[Progress] = bus.subscribe()
         self._viewers = 0
 
@@ -88,16 +88,16 @@ class Follower:
             self.feed.publish(name, encode_json(of_record(name, record, state)))
             self._heads[name] = record.seq
 
-    async def _advanced(self, row: ExecutionRow, record: Record) -> AnyState | None:
+    async def _advanced(self, row: ExecutionRow, record: Record) -> LoopState | None:
         """The state after the record, where it is a loop's; one step from the last where that is known."""
+        if row.kind != "loop":
+            return None
         name = row.execution_id
         known = self._states.get(name)
-        if isinstance(known, LoopState) and known.seq + 1 == record.seq:
-            state: AnyState = advance(known, decode(record.kind, record.version, record.body))
-        elif isinstance(known, LoopState) and known.seq >= record.seq:
-            return None
+        if known is not None and known.seq + 1 == record.seq:
+            state = advance(known, decode(record.kind, record.version, record.body))
         else:
-            state = await state_of(self.ledger, row)
+            state = (await load_state(self.ledger, name, at=record.seq))[0]
         self._states[name] = state
         self._states.move_to_end(name)
         if len(self._states) > STATES:

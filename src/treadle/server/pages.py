@@ -37,9 +37,9 @@ def unbuilt_page() -> HTMLResponse:
     """Where there is no bundle: the service works all the same."""
     return _html(
         "The canvas is not built",
-        "<p>The service runs; its page needs Node 20 or newer, once:</p><p><code>npm ci --prefix web</code><br>"
-        "<code>npm run --prefix web build</code></p><p>or <code>make studio</code>, which does both. A wheel from PyPI has it."
-        '</p><p>The API describes itself at <a href="/api/openapi.json" style="color:inherit">/api/openapi.json</a>.</p>',
+        "<p>The service runs; its page is built once, in a clone: <code>make page</code>, or by hand with Node 20 or newer:</p>"
+        "<p><code>npm ci --prefix web</code><br><code>npm run --prefix web build</code></p><p>A wheel from PyPI has it.</p>"
+        '<p>The API describes itself at <a href="/api/openapi.json" style="color:inherit">/api/openapi.json</a>.</p>',
         200,
     )
 

@@ -1,5 +1,5 @@
 // An execution becomes nodes and edges. Pure: the same detail, state and rows give the same picture.
-import type { Edge, Node } from "@xyflow/react";
+import { Position, type Edge, type Node, type NodeHandle } from "@xyflow/react";
 import type { Call, Detail, LiveState, Turn } from "../api/client";
 import type { WayData, WayState } from "../canvas/edges/WayEdge";
 import type { StageData } from "../canvas/nodes/StageNode";
@@ -22,6 +22,17 @@ export interface Seen {
 
 type Places = Record<string, { x: number; y: number; w: number; h: number }>;
 
+/** Handles at all four sides, known before anything is measured: the picture is right at its first paint. */
+export function handles(w: number, h: number): NodeHandle[] {
+  const side = (id: string | null, type: "source" | "target", position: Position, x: number, y: number): NodeHandle => ({ id, type, position, x, y, width: 1, height: 1 });
+  const sides: [string, Position, number, number][] = [["l", Position.Left, 0, h / 2], ["r", Position.Right, w, h / 2], ["t", Position.Top, w / 2, 0], ["b", Position.Bottom, w / 2, h]];
+  return [
+    side(null, "target", Position.Left, 0, h / 2),
+    side(null, "source", Position.Right, w, h / 2),
+    ...sides.flatMap(([id, position, x, y]) => [side(`s${id}`, "source", position, x, y), side(`t${id}`, "target", position, x, y)]),
+  ];
+}
+
 export function project(seen: Seen, places: Places = PLACES): Picture {
   const { detail, live } = seen;
   const final = detail.rest;
@@ -34,6 +45,9 @@ export function project(seen: Seen, places: Places = PLACES): Picture {
       id,
       type,
       position: { x: at.x - at.w / 2, y: at.y - at.h / 2 },
+      width: at.w,
+      height: at.h,
+      handles: handles(at.w, at.h),
       data: { w: at.w, h: at.h, ...data },
       ariaLabel: label,
       draggable: false,
@@ -46,7 +60,7 @@ export function project(seen: Seen, places: Places = PLACES): Picture {
   stage("planning", {
     stage: "control",
     label: STATE_LABEL.planning,
-    sub: state === "planning" && running ? "armed · free turn" : "first turn is free",
+    sub: state === "planning" && running ? "armed · free turn" : "free first turn",
     tone: toneOf("planning", live, detail),
     breathe: running && state === "planning",
   });
@@ -145,7 +159,7 @@ function ways({ detail, live }: Seen): Edge[] {
   const state = live.agent;
   const locked = detail.plan?.needs_approval && !detail.plan.approved;
   const active = (yes: boolean, other: WayState = "idle"): WayState => (yes ? "active" : other);
-  const rows: [string, string, WayData][] = [
+  const rows: [string, string, WayData, string?, string?][] = [
     ["start", "planning", { state: "legal" }],
     [
       "planning",
@@ -157,16 +171,18 @@ function ways({ detail, live }: Seen): Edge[] {
     ],
     ["executing", "completed", { state: live.status === "done" ? "legal" : "idle" }],
     ["executing", "failed", { state: live.status === "failed" ? "deterministic" : "idle" }],
-    ["executing", "error_recovery", { state: active(running && state === "error_recovery", "transient") }],
-    ["error_recovery", "executing", { state: "legal" }],
+    ["executing", "error_recovery", { state: running && state === "error_recovery" ? "transient" : "idle" }, "sb", "tl"],
+    ["error_recovery", "executing", { state: "legal" }, "st", "tr"],
     ["perceive", "reason", { state: "idle" }],
-    ["foundation", "reason", { state: active(running && live.step === "calling") }],
+    ["foundation", "reason", { state: active(running && live.step === "calling") }, "st", "tb"],
     ["reason", "act", { state: active(running && live.step === "tools") }],
-    ["act", "verify", { state: active(running && live.phase === "evaluate") }],
-    ["verify", "learn", { state: "idle" }],
-    ["learn", "telemetry", { state: active(running) }],
+    ["act", "verify", { state: active(running && live.phase === "evaluate") }, "sr", "tr"],
+    ["verify", "learn", { state: "idle" }, "sb", "tr"],
+    ["learn", "telemetry", { state: active(running) }, "sl", "tr"],
   ];
-  return rows.map(([source, target, data]) => ({ id: `${source}-${target}`, source, target, type: "way", data, selectable: false }));
+  return rows.map(([source, target, data, sourceHandle, targetHandle]) => ({
+    id: `${source}-${target}`, source, target, sourceHandle, targetHandle, type: "way", data, selectable: false,
+  }));
 }
 
 function toneOf(name: StateName, live: LiveState, detail: Detail): Tone {

@@ -23,7 +23,8 @@ export function Inspector({ detail, live, calls }: { detail: Detail; live: LiveS
   );
 }
 
-const labelOf = (live: LiveState) => (live.status === "running" ? (STATE_LABEL[live.agent as StateName] ?? "Running") : (live.status ?? ""));
+const labelOf = (live: LiveState) => (live.status === "running" ? (STATE_LABEL[live.agent as StateName] ?? "Running") : (WORDS[live.status ?? ""] ?? live.status ?? ""));
+export const WORDS: Record<string, string> = { "waiting-input": "Waiting for you", done: "Done", failed: "Failed", stopped: "Stopped", paused: "Paused", cancelled: "Cancelled", rejected: "Rejected" };
 
 function lead(detail: Detail, live: LiveState): string {
   if (live.status === "running") return `Round ${live.round}, turn ${live.turns}. ${live.phase === "evaluate" ? "The check is running." : live.step === "calling" ? "The model is answering." : live.step === "tools" ? "Tools are at work." : ""}`;

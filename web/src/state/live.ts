@@ -64,6 +64,8 @@ export const useLive = create<Live>((set, get) => ({
     try {
       const [detail, page] = await Promise.all([api.detail(id), api.log(id, { after: last, limit: 5000 })]);
       if (get().id !== id) return;
+      if (detail.execution.turns_taken !== get().turns.length) set({ turns: await api.turns(id) });
+      if (detail.execution.rounds !== get().rounds.length || detail.rest.artifact) set({ rounds: await api.rounds(id) });
       set({ detail, events: merged(get().events, page.events), problem: "", states: { ...get().states, [id]: newest(detail.live, get().states[id]) } });
     } catch (error) {
       if (get().id === id) set({ problem: said(error) });

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useState } from "react";
 import { start } from "../api/client";
 import { Canvas } from "../canvas/Canvas";
 import { Icon } from "../canvas/Icon";
+import { handles } from "../graph/project";
 import { PLACES, STAGES, STATE_LABEL, type Stage, type StateName, type Tone } from "../graph/stages";
 import { ComposeForm } from "../parts/ComposeForm";
 import { Palette } from "../parts/Palette";
@@ -27,6 +28,11 @@ function Composer() {
   const drawn = useMemo(() => picture(spec, new Set(findings.map((one) => one.path.split(".")[0] ?? ""))), [spec, findings]);
   const [nodes, setNodes] = useState<Node[]>(drawn.nodes);
   useEffect(() => void init(), [init]);
+  const count = drawn.nodes.length;
+  useEffect(() => {
+    const timer = setTimeout(() => void flow.fitView({ padding: 0.08, maxZoom: 1.15, duration: 180 }), 60);
+    return () => clearTimeout(timer);
+  }, [count, flow]);
   useEffect(() => setNodes(drawn.nodes.map((one) => ({ ...one, selected: one.id === selected }))), [drawn, selected]);
   useEffect(() => {
     const keys = (event: KeyboardEvent) => {
@@ -112,11 +118,11 @@ async function readText(): Promise<{ text: string }> {
 
 function picture(spec: Spec, wrong: Set<string>): { nodes: Node[]; edges: Edge[] } {
   const nodes: Node[] = [
-    { id: "start", type: "anchor", position: { x: PLACES["start"]!.x - 14, y: PLACES["start"]!.y - 14 }, data: { armed: isPlaced(spec, "planning") }, draggable: false, selectable: false, focusable: false },
+    { id: "start", type: "anchor", position: { x: PLACES["start"]!.x - 14, y: PLACES["start"]!.y - 14 }, width: 28, height: 28, handles: handles(28, 28), data: { armed: isPlaced(spec, "planning") }, draggable: false, selectable: false, focusable: false },
   ];
   const put = (id: string, stage: Stage, label: string, sub: string, tone: Tone, more: object = {}) => {
     const { w, h } = PLACES[id]!;
-    nodes.push({ id, type: "stage", position: spotOf(spec, id), data: { stage, label, sub, tone: wrong.has(SECTION[id] ?? "") ? "failed" : tone, w, h, ...more }, ariaLabel: `${label}, ${sub}` });
+    nodes.push({ id, type: "stage", position: spotOf(spec, id), width: w, height: h, handles: handles(w, h), data: { stage, label, sub, tone: wrong.has(SECTION[id] ?? "") ? "failed" : tone, w, h, ...more }, ariaLabel: `${label}, ${sub}` });
   };
   const placed = isPlaced(spec, "planning");
   const control = (spec["control"] ?? {}) as Record<string, unknown>;
@@ -133,11 +139,20 @@ function picture(spec: Spec, wrong: Set<string>): { nodes: Node[]; edges: Edge[]
     id: `${one.from}-${one.to}`,
     source: one.from,
     target: one.to,
+    ...sides(one.from, one.to),
     type: "way",
     data: { state: one.to === "error_recovery" && one.kind ? (["timeout", "rate-limit"].includes(one.kind) ? "transient" : "deterministic") : "legal", label: one.kind },
   }));
   if (placed) edges.push({ id: "start-planning", source: "start", target: "planning", type: "way", data: { state: "legal" }, deletable: false, selectable: false });
   return { nodes, edges };
+}
+
+/** At which sides the usual ways begin and end. */
+function sides(from: string, to: string): { sourceHandle?: string; targetHandle?: string } {
+  if (to === "error_recovery" && from === "executing") return { sourceHandle: "sb", targetHandle: "tl" };
+  if (from === "error_recovery") return { sourceHandle: "st", targetHandle: to === "executing" ? "tr" : "tl" };
+  if (from === to) return { sourceHandle: "sr", targetHandle: "tt" };
+  return {};
 }
 
 function subOf(state: StateName, control: Record<string, unknown>): string {

@@ -5,6 +5,7 @@ import { budget } from "../graph/project";
 import { STATE_LABEL, type StateName } from "../graph/stages";
 import { act } from "../parts/acts";
 import { CallList } from "../parts/CallList";
+import { WORDS } from "../parts/Inspector";
 import { Ring } from "../parts/Ring";
 import { SteerPanel } from "../parts/SteerPanel";
 import { BeadCard } from "../parts/Timeline";
@@ -27,7 +28,7 @@ export function WatchPhone({ detail, live, calls, steering }: { detail: Detail; 
   return (
     <div className="phone">
       <main>
-        <Ring used={cap?.used ?? 0} limit={cap?.limit} label={running ? (STATE_LABEL[live.agent as StateName] ?? "") : (live.status ?? "")} size={190} />
+        <Ring used={cap?.used ?? 0} limit={cap?.limit} label={running ? (STATE_LABEL[live.agent as StateName] ?? "") : (WORDS[live.status ?? ""] ?? live.status ?? "")} size={190} />
         <p className="why">{running ? "" : detail.rest.why}</p>
         <ul className="line">
           {lines.map((one) => (

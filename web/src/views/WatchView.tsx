@@ -60,6 +60,7 @@ export function WatchView({ steering }: { steering: boolean }) {
         />
       </main>
       <section className="inspector" aria-label="Inspector">
+        {(steering || live.status === "waiting-input") && <SteerPanel detail={detail} live={live} />}
         {layout === "desk" && <Inspector detail={detail} live={live} calls={calls} />}
         {layout === "tablet" && (
           <div className="tabletrow">
@@ -67,7 +68,6 @@ export function WatchView({ steering }: { steering: boolean }) {
             <Inspector detail={detail} live={live} calls={calls} />
           </div>
         )}
-        {(steering || live.status === "waiting-input") && <SteerPanel detail={detail} live={live} />}
         <BeadCard />
       </section>
       <Timeline />

@@ -16,7 +16,7 @@ export function PromptNode({ id, data }: NodeProps<PromptNodeType>) {
     <div className="prompt nopan nowheel" style={{ width: data.w, height: data.h }} data-g={id}>
       <div className={`slab static ${data.cached ? "hit" : ""}`}>
         <b>Static prompt</b>
-        <span>{data.cached ? `${short(data.cached)} cached` : "not cached"}</span>
+        <span>{data.cached ? `${short(data.cached)} cached` : "no hit"}</span>
       </div>
       <div className="boundary" />
       <div className="slab dynamic">

@@ -1,0 +1,132 @@
+"""The live stream: nothing twice, nothing lost, a gap said plainly, and nobody who stands still disturbs the others."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from support.driving import DONE, LOOK, PLAN, a_loop, scripted
+from support.studio import START, Served, in_studio
+from treadle.app.runtime import Runtime
+from treadle.app.stores import open_store
+from treadle.ports.clock import NO_CRASH_POINTS
+from treadle.server.feed import Feed
+from treadle.server.stream import EventStream, cursor, frames
+from treadle.testing import Turn
+
+ENDS = Turn(text="done", calls=(("finish", {"summary": "did it"}),))
+
+
+async def read(feed: Feed, last: str | None, count: int) -> tuple[list[Any], str, bool]:
+    """(events, the last id, whether there was a gap) of one connection."""
+    seen, gap = cursor(feed, last)
+    found: list[Any] = []
+    gaps = False
+    with anyio.fail_after(20):
+        async for frame in frames(feed, seen, gap=gap):
+            gaps |= frame.startswith(b"event: gap")
+            if match := re.search(rb"^id: (\d+)", frame, re.MULTILINE):
+                last = match[1].decode()
+            if match := re.search(rb"^data: (\[.*\])$", frame, re.MULTILINE):
+                found += json.loads(match[1])
+            if len(found) >= count:
+                break
+    return found, last or "", gaps
+
+
+@pytest.mark.req("SV-04", "CV-22")
+def test_a_viewer_that_comes_back_goes_on_where_it_was() -> None:
+    async def test() -> None:
+        feed = Feed(start=START)
+        for number in range(100):
+            feed.publish("a", b"%d" % number)
+        first, last, _ = await read(feed, str(START), 100)
+        for number in range(100, 200):
+            feed.publish("a", b"%d" % number)
+        second, _, gap = await read(feed, last, 100)
+        assert first + second == list(range(200))
+        assert not gap
+
+    anyio.run(test)
+
+
+@pytest.mark.req("SV-04")
+@pytest.mark.parametrize("last", [str(START), str(START + 99_999), "5", "nonsense", "9" * 30, "٣"])
+def test_a_viewer_from_another_time_is_told_of_the_gap(last: str) -> None:
+    async def test() -> None:
+        feed = Feed(start=START, capacity=16)
+        for number in range(100):
+            feed.publish("a", b"%d" % number)
+        seen, gap = cursor(feed, last)
+        assert (seen, gap) == (START + 100, True)
+        assert cursor(feed, None) == (START + 100, False)
+        assert cursor(feed, str(START + 90)) == (START + 90, False)
+
+    anyio.run(test)
+
+
+@pytest.mark.req("CV-22", "AG-19")
+def test_frozen_viewers_are_dropped_and_disturb_nobody() -> None:
+    async def test() -> None:
+        feed = Feed(start=START)
+        dropped: list[int] = []
+
+        async def frozen(number: int) -> None:
+            async def send(message: Any) -> None:
+                if message["type"] == "http.response.body":
+                    await anyio.sleep_forever()
+
+            async def receive() -> Any:
+                await anyio.sleep_forever()
+
+            stream = EventStream(frames(feed, START, gap=False), send_timeout_s=0.05)
+            await stream({}, receive, send)
+            dropped.append(number)
+
+        async with anyio.create_task_group() as group:
+            for number in range(20):
+                group.start_soon(frozen, number)
+            for number in range(1_000):
+                feed.publish("a", b"%d" % number)
+            found, _, gap = await read(feed, str(START), 1_000)
+        assert found == list(range(1_000))
+        assert not gap
+        assert len(dropped) == 20
+
+    anyio.run(test)
+
+
+@pytest.mark.req("CV-22")
+def test_a_loop_of_this_service_is_on_the_stream_record_by_record(tmp_path: Path) -> None:
+    async def test(it: Served) -> None:
+        name = await it.start(it.loop("verify: {check: 'true'}\n"))
+        head = (await it.rest(name))["head"]
+        found, _, gap = await read(it.studio.follower.feed, str(START), head)
+        assert [one["seq"] for one in found if one["seq"]] == list(range(1, head + 1))
+        assert {one["execution_id"] for one in found} == {name}
+        assert found[-1]["state"]["status"] == "done"
+        assert not gap
+
+    in_studio(tmp_path, [ENDS], test)
+
+
+@pytest.mark.req("CV-22", "CV-24")
+def test_a_loop_of_another_owner_is_on_the_stream_from_the_ledger_alone(tmp_path: Path) -> None:
+    async def test(it: Served) -> None:
+        ledger = await open_store(it.studio.ledger.url, NO_CRASH_POINTS)
+        runtime = Runtime(ledger, it.studio.runtime.settings)
+        session = await runtime.start(a_loop(scripted(PLAN, LOOK, DONE)), "elsewhere")
+        await session.run()
+        await session.close()
+        await ledger.close()
+        head = session.state.seq
+        found, _, _ = await read(it.studio.follower.feed, str(START), head)
+        assert [one["seq"] for one in found] == list(range(1, head + 1))
+        assert found[-1]["state"]["status"] == session.state.status
+
+    in_studio(tmp_path, [], test)
