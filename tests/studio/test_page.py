@@ -99,10 +99,12 @@ def test_the_sample_is_composed_changed_undone_and_found_sound(page: Any) -> Non
     page.get_by_role("button", name="Compose", exact=True).click()
     page.get_by_role("button", name="start from the sample loop").click()
     page.wait_for_selector("[data-id=foundation]")
-    page.locator("[data-palette=planning]").press("Enter")
     page.wait_for_selector("[data-id=planning]")
-    assert page.locator("[data-id=executing]").count() == 1
+    assert page.locator("[data-id=perceive]").count() == 0
+    page.locator("[data-palette=perceive]").press("Enter")
+    page.wait_for_selector("[data-id=perceive]")
     page.locator("[data-palette=planning]").press("Enter")
     page.get_by_text("A loop has one entry").first.wait_for(state="attached")
+    page.get_by_text("sound", exact=True).wait_for()
     page.get_by_role("button", name="Undo").click()
-    page.wait_for_selector("[data-id=planning]", state="detached")
+    page.wait_for_selector("[data-id=perceive]", state="detached")

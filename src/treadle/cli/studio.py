@@ -18,6 +18,9 @@ from .person import user_name
 from .values import named
 
 if TYPE_CHECKING:
+    import uvicorn
+
+    from treadle.server.feed import Feed
     from treadle.server.security import Access
     from treadle.server.studio import Studio
     from treadle.spec.commandline import CommandLineLoop
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 HOST, PORT = "127.0.0.1", 8765
 GRACE_S = 2
+BACKLOG = 128
 
 
 def parser(name: str) -> Parser:
@@ -121,7 +125,26 @@ async def _run(made: Studio, access: Access, socket: int, *, open_it: bool, exam
     with ExitStack() as stack:
         if example:
             made.on_start = partial(_example, made, stack)
-        await uvicorn.Server(config).serve()
+        await _until_signal(uvicorn.Server(config), made.follower.feed)
+
+
+async def _until_signal(server: uvicorn.Server, feed: Feed) -> None:
+    """Serves until Ctrl-C or SIGTERM; streams end first, and what runs here is handed back by the service itself."""
+    import signal
+    from contextlib import nullcontext
+
+    server.capture_signals = nullcontext  # type: ignore[method-assign]
+
+    async def stop() -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as received:
+            async for _ in received:
+                feed.close()
+                server.force_exit, server.should_exit = server.should_exit, True
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(stop)
+        await server.serve()
+        group.cancel_scope.cancel()
 
 
 async def _example(made: Studio, stack: ExitStack) -> None:
@@ -143,6 +166,7 @@ def _listen(host: str, port: int):  # noqa: ANN202
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(BACKLOG)  # whoever opens the link at once waits a moment and is not refused
     except OSError as error:
         listening.close()
         raise ConfigurationError(

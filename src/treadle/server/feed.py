@@ -71,6 +71,11 @@ class Feed:
             finally:
                 self._ring.forget(wake)
 
+    @property
+    def closed(self) -> bool:
+        """Whether no more will come."""
+        return self._ring.closed
+
     def close(self) -> None:
-        """No more will come: those who wait are woken."""
+        """No more will come: those who wait are woken, and streams end."""
         self._ring.close()

@@ -97,7 +97,7 @@ def can(state: AnyState, *, owned: bool) -> list[str]:
 def budgets(state: LoopState) -> list[out.BudgetOut]:
     """Every limit with what is used of it; those without a limit as well, since their use is worth knowing."""
     settings, total = state.settings, state.total
-    left, cap = turns_left(state)
+    left, cap = turns_left(state) if state.phase == "act" else (0, 0)
     limits, policy = settings.limits, settings.act_policy
     cost = float(total.usage.cost_usd + total.in_doubt.cost_usd)
 
@@ -107,7 +107,7 @@ def budgets(state: LoopState) -> list[out.BudgetOut]:
         )
 
     return [
-        one("turns of this act", "run", "count", cap - left, cap),
+        *([one("turns of this act", "run", "count", cap - left, cap)] if cap else []),
         one("rounds", "rounds", "count", state.round, settings.max_rounds),
         one("turns of act", "act", "count", state.act.turns, policy.max_turns),
         one("turns", "loop", "count", total.turns, limits.max_turns),

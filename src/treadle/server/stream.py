@@ -35,6 +35,8 @@ async def frames(feed: Feed, seen: int, *, gap: bool, execution_id: str = "") ->
     while True:
         with anyio.move_on_after(HEARTBEAT_S) as quiet:
             await feed.wait(seen)
+        if feed.closed:
+            return
         if quiet.cancelled_caught:
             yield b": still here\n\n"
             continue
@@ -83,6 +85,7 @@ class EventStream:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             if sending.cancelled_caught:
                 return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 _HEADERS = [

@@ -47,6 +47,7 @@ export function project(seen: Seen, places: Places = PLACES): Picture {
       position: { x: at.x - at.w / 2, y: at.y - at.h / 2 },
       width: at.w,
       height: at.h,
+      measured: { width: at.w, height: at.h },
       handles: handles(at.w, at.h),
       data: { w: at.w, h: at.h, ...data },
       ariaLabel: label,
@@ -64,7 +65,7 @@ export function project(seen: Seen, places: Places = PLACES): Picture {
     tone: toneOf("planning", live, detail),
     breathe: running && state === "planning",
   });
-  const act = budget(detail, "turns of this act");
+  const act = budget(detail, "turns of this act") ?? budget(detail, "turns of act");
   const bands = [...(agentSettings(detail).bands ?? [80, 90])].sort((a, b) => a - b);
   const share = act?.limit ? act.used / act.limit : 0;
   const near = bands.length > 0 && share * 100 >= bands[0]!;

@@ -118,11 +118,11 @@ async function readText(): Promise<{ text: string }> {
 
 function picture(spec: Spec, wrong: Set<string>): { nodes: Node[]; edges: Edge[] } {
   const nodes: Node[] = [
-    { id: "start", type: "anchor", position: { x: PLACES["start"]!.x - 14, y: PLACES["start"]!.y - 14 }, width: 28, height: 28, handles: handles(28, 28), data: { armed: isPlaced(spec, "planning") }, draggable: false, selectable: false, focusable: false },
+    { id: "start", type: "anchor", position: { x: PLACES["start"]!.x - 14, y: PLACES["start"]!.y - 14 }, width: 28, height: 28, measured: { width: 28, height: 28 }, handles: handles(28, 28), data: { armed: isPlaced(spec, "planning") }, draggable: false, selectable: false, focusable: false },
   ];
   const put = (id: string, stage: Stage, label: string, sub: string, tone: Tone, more: object = {}) => {
     const { w, h } = PLACES[id]!;
-    nodes.push({ id, type: "stage", position: spotOf(spec, id), width: w, height: h, handles: handles(w, h), data: { stage, label, sub, tone: wrong.has(SECTION[id] ?? "") ? "failed" : tone, w, h, ...more }, ariaLabel: `${label}, ${sub}` });
+    nodes.push({ id, type: "stage", position: spotOf(spec, id), width: w, height: h, measured: { width: w, height: h }, handles: handles(w, h), data: { stage, label, sub, tone: wrong.has(SECTION[id] ?? "") ? "failed" : tone, w, h, ...more }, ariaLabel: `${label}, ${sub}` });
   };
   const placed = isPlaced(spec, "planning");
   const control = (spec["control"] ?? {}) as Record<string, unknown>;

@@ -16,7 +16,7 @@ import { useUi } from "../state/ui";
 export function WatchPhone({ detail, live, calls, steering }: { detail: Detail; live: LiveState; calls: SeenCall[]; steering: boolean }) {
   const { go, select, selected } = useUi();
   const events = useLive((s) => s.events);
-  const cap = budget(detail, "turns of this act");
+  const cap = budget(detail, "turns of this act") ?? budget(detail, "turns of act");
   const running = live.status === "running";
   const lines: { id: string; icon: IconName; label: string; sub: string; tone: string }[] = [
     { id: "reason", icon: "reason", label: "Reason", sub: live.step === "calling" ? "the model answers" : `turn ${live.turns}`, tone: running && live.step === "calling" ? "run" : "ok" },

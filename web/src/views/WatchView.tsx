@@ -46,7 +46,7 @@ export function WatchView({ steering }: { steering: boolean }) {
   }
   if (!detail || !live || !picture) return <main className="empty" aria-busy="true"><h2>Reading the records…</h2></main>;
   if (layout === "phone") return <WatchPhone detail={detail} live={live} calls={calls} steering={steering} />;
-  const act = budget(detail, "turns of this act");
+  const act = budget(detail, "turns of this act") ?? budget(detail, "turns of act");
   return (
     <div className={`bench ${layout}`}>
       <main className="stagearea" aria-label="Canvas of the loop">
