@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import pty
-import select
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from support.commandline import PATIENCE_S, CommandLine, finish
+from support.terminal import typed
 from treadle.testing import Answer, LocalServer, Received
 
 SLOW = "echo started > started; exec sleep 600"
@@ -100,21 +100,6 @@ def own(terminal: int) -> None:
     """Makes it the terminal of a session of its own, so that Ctrl-C is a signal."""
     os.setsid()
     fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
-
-
-def typed(master: int, dialogue: list[tuple[str, str]]) -> str:
-    """Types each answer once its question has been asked; what was on the screen until the end."""
-    screen, asked = "", 0
-    while select.select([master], [], [], PATIENCE_S)[0]:
-        try:
-            more = os.read(master, 65536)
-        except OSError:  # the other end is closed: it has ended
-            return screen
-        screen += more.decode(errors="replace")
-        if dialogue and dialogue[0][0] in screen[asked:]:
-            asked = len(screen)
-            os.write(master, dialogue.pop(0)[1].encode())
-    raise AssertionError(f"it hangs: {screen}")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])

@@ -7,6 +7,7 @@ from decimal import Decimal
 from support.machine import settings
 from treadle.core import events as ev
 from treadle.core.messages import Compacted, MapGiven, ModelResponded, Prompted, ToolCall, ToolResult, ToolsFinished
+from treadle.core.plans import PlanStep, StepCheck
 from treadle.core.usage import Usage
 from treadle.core.values import Value
 
@@ -161,5 +162,16 @@ EVENTS: tuple[Value, ...] = (
         opens=True,
     ),
     ev.CompactionJudged(before=90, after=40, saved=50, shrunk=True, breaker="closes"),
+    ev.PlanWritten(
+        steps=(
+            PlanStep(id="1", title="t", check=StepCheck(tool="run_command", args={"command": "c"})),
+            PlanStep(id="2", title="u", after=("1",)),
+        ),
+        by="model",
+        call="c",
+        actor="a",
+        withdraws="w",
+    ),
+    ev.StepMoved(step="1", status="failed", by="person", reason="r", evidence="e", call="c", actor="a", taken=1),
     ev.Stopped(status="stopped", code="limit", kind="k", evidence="e", advice="a"),
 )

@@ -23,6 +23,7 @@ from treadle.effects.parts import AgentParts, LoopParts
 from treadle.effects.presets import command_of
 from treadle.effects.scope import GitScope
 from treadle.kernel.mutation import needs_change
+from treadle.kernel.plan_words import plan_prompt
 from treadle.memory.rules import RuleBook
 from treadle.memory.skills import Skill, SkillTools, catalogue, read_skills
 from treadle.ports.callback import Actor, Check
@@ -117,6 +118,8 @@ def _act(
         case Agent():
             skills = _skills(act, workspace)
             toolset = _act_toolset(loop, act, workspace, settings, ours, skills)
+            if loop.plan and all(tool.name != "write_plan" for tool in toolset.tools()):
+                raise DefinitionError("Plan mode (plan=True) needs the tool write_plan: builtin_tools, or PlanTools.")
             rules = RuleBook(workspace) if act.rules and workspace is not None else None
             mounts = Mounts(skills, rules) if skills or rules else None
             parts = _agent(
@@ -172,6 +175,7 @@ def _agent(
         ladder=tuple(_model(_on_rung(agent, one), settings, clock) for one in agent.escalate_to),
         toolset=toolset,
         static=static,
+        dynamic=plan_prompt if role == "act" else None,
         examples=agent.examples,
         tool_choice=agent.tool_choice,
         settings=dict(agent.settings),
@@ -232,10 +236,10 @@ def _act_toolset(
     if agent.allow is not None:
         sets.append(PermissionTools())
     if agent.builtin_tools:
-        from treadle.tools.builtin import ControlTools, WorkspaceTools
+        from treadle.tools.builtin import ControlTools, PlanTools, WorkspaceTools
         from treadle.tools.protect import ProtectedTools
 
-        sets.append(ControlTools())
+        sets += [ControlTools(), PlanTools()]
         if workspace is not None:
             hidden = tuple(name for name in settings.environ if name.endswith(KEY_HINTS))
             files: Toolset = WorkspaceTools(workspace, sandbox=loop.sandbox, hidden_env=hidden)
@@ -317,6 +321,7 @@ def _settings(
             max_tokens=loop.max_tokens,
         ),
         guards=with_guards(Guards(), {**settings.guards, **loop.guards}),
+        plan_mode=loop.plan,
         priced=priced,
         ceiling=_ceiling(act),
         granted=tuple(act.allow or ()) if act else (),
@@ -369,6 +374,8 @@ def _fingerprint(loop: Loop, act: AgentParts | Actor, evaluate: AgentParts | Che
         "input schema": input_schema(loop),
         "protect": sorted(loop.protect),
     }
+    if loop.plan:
+        parts["plan mode"] = True
     for role, part, definition in (("act", act, loop.act), ("evaluate", evaluate, loop.evaluate)):
         if isinstance(part, AgentParts):
             fixed = [[s.name, s.text if isinstance(s.text, str) else ""] for s in part.sections if s.kind == "static"]

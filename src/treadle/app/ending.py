@@ -74,6 +74,8 @@ def next_command(execution_id: str, state: LoopState, *, store: str = "") -> str
         if code == "question":
             choice = state.pending.choices[0] if state.pending and state.pending.choices else "TEXT"
             return f"treadle answer {execution_id} {shlex.quote(choice)}{flag}"
+        if state.pending is not None and state.pending.kind == "plan":
+            return f"treadle plan approve {name}  or  treadle plan reject {name} --reason TEXT"
         return f"treadle approve {name}  or  treadle reject {name} --reason TEXT"
     if code == "usage-unavailable":
         return f"treadle resume {name} --price IN,OUT"

@@ -15,6 +15,8 @@ from treadle.core import events as ev
 from treadle.core.endings import RETRY, ending, is_final
 from treadle.core.errors import DefinitionChanged, InputError
 from treadle.effects.loop import LoopEffects
+from treadle.kernel.actions import Record
+from treadle.kernel.loop import next_actions
 from treadle.kernel.states import LoopState
 from treadle.kernel.steering import Extend, Steering, encode, to_event
 from treadle.ports.clock import NO_CRASH_POINTS, Clock, CrashPoints
@@ -68,6 +70,7 @@ class Session:
     async def steer(self, steering: Steering) -> None:
         """An answer or an extension from this very process. AnswerRefused, InputError."""
         self.journal.emit(to_event(self.state, steering, self.journal.clock.wall_us()))
+        _ask_anew(self.journal)
         await self.journal.flush()
 
     async def close(self) -> None:
@@ -216,6 +219,7 @@ class Runtime:
                     kill_recorded(pgid, birth)
                 journal.emit(ev.Interrupted(epoch=journal.ownership.epoch, reason="taken-over"))
             journal.emit(to_event(journal.state, steering, self.clock.wall_us()))
+            _ask_anew(journal)
             await journal.flush()
         finally:
             await journal.close()
@@ -235,6 +239,13 @@ async def _given_up_on_failure(effects: LoopEffects) -> AsyncGenerator[None]:
         with CancelScope(shield=True):
             await effects.close()
         raise
+
+
+def _ask_anew(journal: Journal) -> None:
+    """A plan that a person changed is put before a person again, at once and in the same commit."""
+    (action,) = next_actions(journal.state)
+    if isinstance(action, Record) and isinstance(action.event, ev.Suspended) and action.event.kind == "plan":
+        journal.emit(action.event)
 
 
 def resting(state: LoopState, how: Reopening) -> str:

@@ -9,6 +9,7 @@ from typing import Literal, Protocol, TextIO
 import anyio
 
 from treadle.core.spoken import plain
+from treadle.core.values import replace
 from treadle.kernel.steering import Answer
 
 Decision = Literal["answer", "approve", "reject"]
@@ -56,12 +57,26 @@ class Terminal:
         self._stream.write(f"\n{plain(pending.prompt)}\n")
         if pending.kind == "question":
             return self._answer(pending, "answer", await self._one_of(pending.choices))
+        if pending.kind == "plan":
+            return await self._plan(pending)
         word = await self._word("Accept? [y]es, [n]o, [l]ater: ", {"y": "approve", "n": "reject"})
         if word == "approve":
             return self._answer(pending, "approve", "")
         reason = ""
         while not reason:
             reason = await self._line("What is to be done better? ")
+        return self._answer(pending, "reject", reason)
+
+    async def _plan(self, pending: Asked) -> Answer:
+        words = {"y": "approve", "n": "reject", "e": "end"}
+        word = await self._word("Approve it? [y]es, [n]o, [e]nd it here, [l]ater: ", words)
+        if word == "approve":
+            return self._answer(pending, "approve", "")
+        if word == "end":
+            return replace(self._answer(pending, "reject", ""), end=True)
+        reason = ""
+        while not reason:
+            reason = await self._line("What is wrong with it? ")
         return self._answer(pending, "reject", reason)
 
     def _answer(self, pending: Asked, decision: Decision, text: str) -> Answer:

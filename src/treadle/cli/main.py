@@ -42,6 +42,9 @@ COMMANDS: dict[str, Entry] = {
     "cancel": Entry("steering", "End it for good."),
     "extend": Entry("steering", "Raise limits, so that it can go on."),
     "lease": Entry("lease", "Show, grant or revoke what its agent may touch.", ("ls", "grant", "revoke")),
+    "plan": Entry(
+        "plan", "Show, edit, approve, reject or mark its plan.", ("show", "edit", "approve", "reject", "mark")
+    ),
     "frame": Entry("frame", "Show, verify, export or import its continuation.", ("show", "verify", "export", "import")),
     "map": Entry("map", "What of a folder a model should see for a task, within a budget."),
     "worker": Entry("worker", "Keep going on with executions that nobody owns; made for systemd."),

@@ -16,6 +16,8 @@ from treadle.app.history import RoundRecord, TurnRecord
 from treadle.app.views import budgets
 from treadle.core.spoken import count, duration, map_words, money, one_line, plain
 from treadle.kernel.outcomes import outcome_of
+from treadle.kernel.plan_standing import completed_count, gated, verified_count
+from treadle.kernel.plan_words import step_line
 
 from .output import STYLES
 
@@ -125,6 +127,9 @@ def print_execution(
     _head(console, row, rest, state.workspace or "no workspace", parent)
     _say(console, "\nTask", "bold")
     _block(console, state.task)
+    if state.plan.steps:
+        _say(console, "")
+        _plan(console, state)
     _accounts(console, state)
     _say(console, "\nLimits", "bold")
     console.print(_limits(state))
@@ -136,6 +141,28 @@ def print_execution(
     for one in rounds:
         _round_lines(console, one, whole=False)
     _say(console, f"\nNext: {rest.next}")
+
+
+PLAN_MARKS = {"pending": ("·", ""), "in-progress": ("▶", "blue"), "done": ("✓", "green"), "failed": ("✗", "red")}
+
+
+def print_plan(state: LoopState) -> None:
+    """The plan alone."""
+    _plan(_console(), state)
+
+
+def _plan(console: Console, state: LoopState) -> None:
+    """Steps with status and check; how many are done, and how many of these by their check."""
+    plan = state.plan
+    head = f"Plan  {completed_count(plan)} of {len(plan.steps)} done, {verified_count(plan)} verified"
+    if gated(state):
+        head += " · not approved"
+    elif state.settings.plan_mode:
+        head += f" · approved by {one_line(plan.approved_by, 40)}"
+    _say(console, head, "bold")
+    for step in plan.steps:
+        mark, style = PLAN_MARKS[step.status]
+        _say(console, f"  {mark} {step_line(step).partition('] ')[2]}", style)
 
 
 def _accounts(console: Console, state: LoopState) -> None:

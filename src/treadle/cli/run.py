@@ -45,6 +45,7 @@ LIMITS = (
     "sandbox",
     "guard",
     "must_change",
+    "plan",
     "max_rounds",
     "max_turns",
     "max_cost",
@@ -94,6 +95,7 @@ def parser(name: str) -> Parser:
     made.flag("--sandbox", help="run its commands in a sandbox (bubblewrap)")
     made.guard()
     made.flag("--must-change", help="accept nothing without a change in the workspace")
+    made.flag("--plan", help="change nothing before a person has approved its plan (treadle plan)")
     made.option("--max-rounds", metavar="N", type=whole("--max-rounds"), help=f"rounds (default: {DEFAULT_ROUNDS})")
     made.option("--max-turns", metavar="N", type=whole("--max-turns"), help="model calls of act, over all rounds")
     made.option("--max-cost", metavar="USD", type=cost("--max-cost"), help="US dollars, everything together")
@@ -263,6 +265,10 @@ def defined(given: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path)
         raise ConfigurationError("Both --agent-command and --model are given: one of them acts. Leave one out.")
     if agent_command and given.get("map_budget") is not None:
         raise ConfigurationError("--map-budget is for a model; a command that acts looks at the workspace itself.")
+    if agent_command and given.get("plan"):
+        raise ConfigurationError(
+            "--plan holds a model back until its plan is approved; a command cannot be held back. Leave one out."
+        )
     if not agent_command and not chosen("model"):
         raise ConfigurationError(
             "No model. Name one (--model provider:model, for example --model anthropic:NAME, or TREADLE_MODEL),"
@@ -291,6 +297,7 @@ def defined(given: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path)
         window=_read(chosen("window"), tokens("window")),
         compact=_read(chosen("compact"), one_of("compact", DEPTHS)) or "full",
         compact_at=_read(chosen("compact_at"), ratio("compact_at")) or 0.8,
+        plan=bool(given.get("plan")),
         max_rounds=_read(chosen("max_rounds"), whole("max_rounds")) or DEFAULT_ROUNDS,
         max_turns=_read(chosen("max_turns"), whole("max_turns")),
         max_cost_usd=_read(chosen("max_cost"), cost("max_cost")),

@@ -70,6 +70,7 @@ def last(given: Namespace) -> int:
 async def _show(where: Place, execution: str, turn: int | None, number: int | None, *, json: bool) -> None:
     from treadle.app import history
     from treadle.core.errors import InputError
+    from treadle.kernel.plan_words import as_document
     from treadle.kernel.states import LoopState
     from treadle.runtime.document import document
 
@@ -102,7 +103,8 @@ async def _show(where: Place, execution: str, turn: int | None, number: int | No
         print_json(history.round_document(one)) if json else pages.print_round(one)
         return
     if json:
-        print_json(document(row.execution_id, state) | ({"parent": parent.execution_id} if parent else {}))
+        plan = {"plan": as_document(state.plan)} if state.plan.steps else {}
+        print_json(document(row.execution_id, state) | plan | ({"parent": parent.execution_id} if parent else {}))
     else:
         pages.print_execution(row, state, known, where.named_store, parent.execution_id if parent else "")
 

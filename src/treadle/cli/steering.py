@@ -84,17 +84,17 @@ def _request(made: Parser) -> Parser:
 
 def answer(given: Namespace) -> int:
     """An answer to a question."""
-    return _steer(given, _answer("answer", given.text, given))
+    return steer(given, _answer("answer", given.text, given))
 
 
 def approve(given: Namespace) -> int:
     """Yes."""
-    return _steer(given, _answer("approve", given.reason, given))
+    return steer(given, _answer("approve", given.reason, given))
 
 
 def reject(given: Namespace) -> int:
     """No."""
-    return _steer(given, _answer("reject", given.reason, given))
+    return steer(given, _answer("reject", given.reason, given))
 
 
 def cancel(given: Namespace) -> int:
@@ -102,7 +102,7 @@ def cancel(given: Namespace) -> int:
     from treadle.kernel.steering import Cancel
 
     said = Cancel(actor=given.actor or user_name(), reason=given.reason)
-    return _steer(given, lambda _: said)
+    return steer(given, lambda _: said)
 
 
 def extend(given: Namespace) -> int:
@@ -142,7 +142,7 @@ def extend(given: Namespace) -> int:
             },
         )
 
-    return _steer(given, made)
+    return steer(given, made)
 
 
 _PARSERS: dict[str, Callable[[str], Parser]] = {
@@ -193,7 +193,8 @@ def _only_open(state: AnyState) -> str:
     return open_ids[0]
 
 
-def _steer(given: Namespace, said: Said) -> int:
+def steer(given: Namespace, said: Said) -> int:
+    """Gives it what was said, and prints how it stands."""
     from .place import place
 
     anyio.run(partial(_give, place(given.store), given.execution, said, json=given.json, quiet=given.quiet))

@@ -9,6 +9,7 @@ TreadleError
 │   ├── DefinitionChanged         the code is not the code that started it
 │   ├── InputMismatch             stored input does not fit today's input type
 │   ├── WorkflowMismatch          an execution of another workflow, or of none
+│   ├── PlanRefused               a plan without steps, with cycles, too long, or ill-formed
 │   └── AnswerRefused             stale, foreign, empty or second answer
 ├── InvalidStateTransition        an event that the state does not allow
 ├── FrameError                    a frame that cannot be trusted; nothing of it is used
@@ -89,6 +90,14 @@ class WorkflowMismatch(InputError):
 
 class AnswerRefused(InputError):
     """This answer fits no open question."""
+
+
+class PlanRefused(InputError):
+    """A plan that cannot be taken. `path` names the part that is wrong."""
+
+    def __init__(self, path: str, message: str) -> None:
+        self.path = path
+        super().__init__(f"{path} {message}")
 
 
 class InvalidStateTransition(TreadleError):

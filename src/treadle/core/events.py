@@ -13,13 +13,15 @@ from .endings import Code, Status
 from .errors import ProviderErrorKind
 from .lease_events import LeaseChanged
 from .messages import Compacted, ModelResponded, Prompted, ToolsFinished
+from .plans import PlanStep
 from .settings import GuardName, LoopSettings
 from .usage import Usage
 from .values import Value
 from .window_events import CompactionFailed, CompactionIntended, CompactionJudged, CompactionRequested, PromptFacts
 
 Phase = Literal["act", "evaluate"]
-SuspensionKind = Literal["question", "approval", "evaluation", "quota"]
+SuspensionKind = Literal["question", "approval", "evaluation", "plan", "quota"]
+StepStatus = Literal["pending", "in-progress", "done", "failed"]
 
 
 class LoopStarted(Value, frozen=True, kw_only=True):
@@ -246,6 +248,35 @@ class Escalated(Value, frozen=True, kw_only=True):
     reason: str
 
 
+class PlanWritten(Value, frozen=True, kw_only=True):
+    """The plan, whole: by the model's call, or by a person. Steps that are as they were keep their progress (AG-06)."""
+
+    steps: tuple[PlanStep, ...]
+    by: Literal["model", "person"]
+    call: str = ""  # key of the model's call
+    actor: str = ""
+    withdraws: str = ""  # id of the open request to approve the plan that it replaces
+
+
+class StepMoved(Value, frozen=True, kw_only=True):
+    """A step has another status (AG-08). `by` says on whose word: only `check` makes it verified.
+
+    work    a call was made while nothing was in progress: the next step is
+    check   the step's own check succeeded or failed
+    model   it started or gave a step up, or says that one without a check is done, its last call having succeeded
+    person  a person's mark
+    """
+
+    step: str
+    status: StepStatus
+    by: Literal["work", "check", "model", "person"]
+    reason: str = ""
+    evidence: str = ""  # key of the tool call that showed it
+    call: str = ""  # key of the model's call that asked for it
+    actor: str = ""
+    taken: int = 0  # results of the last batch that are dealt with now
+
+
 class Stopped(Value, frozen=True, kw_only=True):
     """The loop ends, for good or until it is extended or reopened. `kind` is the outcome kind of AG-17."""
 
@@ -291,6 +322,8 @@ Event = (
     | Compacted
     | CompactionFailed
     | CompactionJudged
+    | PlanWritten
+    | StepMoved
     | Stopped
 )
 
@@ -329,6 +362,8 @@ KINDS: dict[str, type[Value]] = {
     "compacted": Compacted,
     "compaction.failed": CompactionFailed,
     "compaction.judged": CompactionJudged,
+    "plan.written": PlanWritten,
+    "step.moved": StepMoved,
     "stopped": Stopped,
 }
 MESSAGE_KINDS = ("prompted", "model.responded", "tools.finished", "compacted")

@@ -7,13 +7,14 @@ from typing import Any, Literal
 from .usage import NO_USAGE, Usage
 from .values import Value
 
-CallKind = Literal["read", "idempotent", "mutating", "ask", "finish", "verdict", "invalid"]
+CallKind = Literal["read", "idempotent", "mutating", "ask", "plan", "finish", "verdict", "invalid"]
 """What the toolset says of a call when the response arrives; the model has no say in it.
 
 read        changes nothing: may run beside others, and again after a crash
 idempotent  changes something, but twice is as once: runs alone, may run again after a crash
 mutating    runs alone behind a durable intent; after a crash its outcome is unknown unless a probe tells
 ask         suspends until a person answers
+plan        changes the plan, and nothing else
 finish      ends act;  verdict  ends evaluate
 invalid     failed validation: never runs (AG-15)
 """
@@ -53,6 +54,7 @@ class ToolResult(Value, frozen=True, kw_only=True):
     transient: bool = False  # whether the same call may succeed later
     mark: str = ""  # digest of call and result, what merely tells the time left out; empty: no guard looks (AG-11)
     effects: tuple[str, ...] = ()  # what it touched, as `kind target` (FR-14)
+    passed: bool = True  # false: it ran and shows nothing good: an exit code other than 0, nothing found
 
 
 class MapGiven(Value, frozen=True, kw_only=True):

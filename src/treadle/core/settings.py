@@ -110,4 +110,5 @@ class LoopSettings(Value, frozen=True, kw_only=True):
     priced: bool = True  # every model has a known price; a cost cap without is refused (TC-21)
     ceiling: tuple[str, ...] | None = None  # capabilities that act may be granted; None: everything (FR-12)
     granted: tuple[str, ...] = ()  # ... and those that it has from the start
+    plan_mode: bool = False  # act only looks until a person has approved its plan (AG-07)
     baseline: bool = True  # take a git tree of the workspace each round (AG-28)

@@ -14,7 +14,7 @@ from .values import Value
 
 TaskKind = Literal["task", "loop", "approval", "pause"]
 TaskPhase = Literal["perform", "attempt", "check"]
-QuestionKind = Literal["question", "approval", "pause", "evaluation"]
+QuestionKind = Literal["question", "approval", "pause", "evaluation", "plan"]
 Decision = Literal["answer", "approve", "reject"]
 
 # ---- the definition, as far as the machine must know it

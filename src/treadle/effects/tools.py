@@ -132,10 +132,19 @@ class ToolEffect:
         content = self.redact(output.content)
         mark, effects = self._mark(call, content), self._effects(call, output)
         if len(content) <= self.output_limit:
-            return ToolResult(id=call.id, content=content, changed=output.changed, mark=mark, effects=effects)
-        blob = host.put_blob(content.encode(errors="surrogatepass"))
-        clipped = clip(content, self.output_limit, call.id)
-        return ToolResult(id=call.id, content=clipped, changed=output.changed, blob=blob, mark=mark, effects=effects)
+            shown, blob = content, ""
+        else:
+            blob = host.put_blob(content.encode(errors="surrogatepass"))
+            shown = clip(content, self.output_limit, call.id)
+        return ToolResult(
+            id=call.id,
+            content=shown,
+            changed=output.changed,
+            blob=blob,
+            mark=mark,
+            effects=effects,
+            passed=output.passed,
+        )
 
     def _mark(self, call: ToolCall, content: str) -> str:
         """Nothing for a tool that is made for asking again (AG-11)."""

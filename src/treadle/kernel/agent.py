@@ -15,11 +15,12 @@ from treadle.core.messages import ModelResponded, ResultStatus, ToolCall, ToolRe
 from treadle.core.settings import AgentSettings
 from treadle.core.values import replace
 
-from . import guards, permission, texts, window
+from . import guards, permission, plan, texts, window
 from .actions import Action, CallModel, FinishAct, IntendModel, IntendTool, ProbeTool, Record, RunTools, Wait
 from .budget import turns_left
 from .marks import mark_of
 from .perception import perceive
+from .plan_standing import gated
 from .states import AGENT_TRANSITIONS, AgentState, AgentStateName, LoopState
 
 _RUN = ("read", "idempotent", "mutating")
@@ -48,6 +49,8 @@ def call_key(state: LoopState, index: int) -> str:
 def agent_action(state: LoopState) -> Action:
     """The next action of an agent that has neither completed nor failed."""
     agent = state.agent
+    if state.plan.outcomes and state.phase == "act" and (event := plan.due(state)) is not None:
+        return Record(event=event)
     if agent.step in ("prompt", "ready") and (action := guards.due(state)) is not None:
         return action
     match agent.step:
@@ -71,6 +74,8 @@ def _next_turn(state: LoopState) -> Action:
     agent, settings = state.agent, settings_of(state)
     if state.note:
         return Record(event=Prompted(parent=agent.leaf, text=state.note, origin="directive"))
+    if (event := plan.before_turn(state)) is not None:
+        return Record(event=event)
     if agent.iteration >= settings.max_turns_per_act:
         return FinishAct(output_json="null", failure="max turns")  # act is evaluated as it stands (AG-03)
     left, cap = turns_left(state)
@@ -129,8 +134,12 @@ def _tool_action(state: LoopState) -> Action:
             return RunTools(keys=keys, calls=agent.calls[start:end])
         case "ask":
             return _ask(state, head, key)
+        case "plan":
+            return Record(event=plan.answer_call(state, head, key))
         case "finish" | "verdict":
             return _answer(agent, _ending_results(state, start))
+        case _ if gated(state):  # at dispatch, whatever the prompt said (AG-07)
+            return _answer(agent, (ToolResult(id=head.id, content=texts.GATED, status="error"),))
         case _:
             return _mutating_action(agent, head, key)
 
@@ -173,6 +182,8 @@ def _ending_results(state: LoopState, start: int) -> tuple[ToolResult, ...]:
         return (_not_run(call, texts.OTHER_PHASE),)
     if agent.errors:
         return (_not_run(call, texts.EARLIER_FAILED),)
+    if call.kind == "finish" and (why := plan.refused_finish(state)):
+        return (_not_run(call, why),)
     ended = ToolResult(id=call.id, content="Finished." if call.kind == "finish" else "Judged.")
     return (ended, *(_not_run(later, texts.ENDED) for later in agent.calls[start + 1 :]))
 
@@ -225,7 +236,8 @@ def responded(state: LoopState, event: ModelResponded, seq: int) -> AgentState:
     agent = state.agent
     if agent.step != "calling" or event.call != agent.call:
         raise InvalidStateTransition(f"agent step {agent.step}", f"response to {event.call}")
-    planning = agent.state == "planning"
+    free = agent.state == "planning" and agent.turn == 0
+    held = gated(state)
     agent = replace(
         agent,
         leaf=seq,
@@ -233,17 +245,17 @@ def responded(state: LoopState, event: ModelResponded, seq: int) -> AgentState:
         tries=0,
         failures=0,
         failure="",
-        iteration=agent.iteration + (not planning),
+        iteration=agent.iteration + (not free),
         calls=event.calls,
         answered=0,
         errors=0,
         guards=guards.quiet_turn(agent, called=bool(event.calls)),
         step="tools",
     )
-    agent = transition(agent, "executing")
+    agent = transition(agent, "planning" if held else "executing")
     if event.calls:
         return agent
-    text = texts.GO_ON if planning else texts.no_call(state.phase)
+    text = texts.PLAN_GO_ON if held else texts.GO_ON if free else texts.no_call(state.phase)
     return replace(agent, turn=agent.turn + 1, step="prompt", prompt=text, origin="directive")
 
 
@@ -311,7 +323,7 @@ def tools_finished(state: LoopState, event: ToolsFinished, seq: int) -> AgentSta
         turn=agent.turn + 1,
         step="ready",
     )
-    return transition(agent, "error_recovery") if every_failed else agent
+    return transition(agent, "error_recovery") if every_failed and not gated(state) else agent
 
 
 def _ended(agent: AgentState, call: ToolCall) -> AgentState:

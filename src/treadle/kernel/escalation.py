@@ -10,6 +10,7 @@ from treadle.core.settings import AgentSettings
 from treadle.core.values import replace
 
 from .guards import anew
+from .plan_fold import fold_reopened
 from .states import LoopState
 
 
@@ -46,7 +47,7 @@ def escalated(state: LoopState, event: Escalated) -> LoopState:
         step="ready" if old.step == "back-off" else old.step,
     )
     if state.phase == "act":
-        return replace(state, agent=agent, rung=event.rung, rejections=0)
+        return replace(fold_reopened(state), agent=agent, rung=event.rung, rejections=0)
     return replace(state, agent=agent, evaluate_rung=event.rung)
 
 

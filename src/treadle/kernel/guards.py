@@ -162,7 +162,7 @@ def failed_before(state: LoopState, call: ToolCall) -> Failure | None:
 def quiet_turn(agent: AgentState, *, called: bool) -> GuardCounters:
     """A response arrived: with a call the count of turns without one is over, and the prompt was not too long."""
     counters = agent.guards
-    if called or agent.state == "planning":
+    if called or (agent.state == "planning" and agent.turn == 0):
         if not (counters.no_call or counters.oversized or counters.compaction):
             return counters
         no_call, warned = (0, _without(counters, "no-call")) if called else (counters.no_call, counters.warned)

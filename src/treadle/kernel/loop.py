@@ -23,13 +23,14 @@ from treadle.core.values import Value, replace
 
 from . import agent as agents
 from . import carried as carry
-from . import guards, permission, texts, window
+from . import guards, permission, plan_fold, texts, window
 from .accounts import settle_charges as _settle_charges
 from .accounts import spend as _spend
 from .accounts import unmetered_doubt as _unmetered_doubt
 from .actions import Action, Finish, FinishAct, Record, RunActor, RunCheck, TakeBaseline, Wait
 from .escalation import after_rejections, escalated
 from .outcomes import decided
+from .plan_standing import gated
 from .states import AgentState, Charge, LoopState
 
 # ---- what is next
@@ -94,8 +95,7 @@ def _callback(state: LoopState, action: type[RunActor | RunCheck]) -> Action:
 def _person(state: LoopState) -> Action:
     if (answer := state.answer) is not None:
         return Record(event=ev.Judged(accept=answer.decision == "approve", feedback=answer.text, us=0))
-    changed = f"\nFiles changed: {', '.join(state.last_changed)}" if state.last_changed else ""
-    prompt = f"Is this done?\nTask: {state.task}\nResult: {state.last_output_json or state.act_failure}{changed}"
+    prompt = texts.is_done(state.task, state.last_output_json or state.act_failure, state.last_changed)
     return Record(event=ev.Suspended(id=f"r{state.round}.evaluation", kind="evaluation", prompt=prompt))
 
 
@@ -220,7 +220,8 @@ def _on_tools_finished(state: LoopState, e: ToolsFinished) -> LoopState:
     touched = state.touched or (act and any(map(carry.changed_something, e.results)))
     carried = carry.after_results(state.carried, old.calls[old.answered :], e.results, seq, act=act)
     carried = carried if agent.calls else carry.turn_over(carried)
-    return replace(_spend(state, us=e.us), agent=agent, answer=None, processes=(), touched=touched, carried=carried)
+    state = _spend(plan_fold.fold_results(state, e), us=e.us)
+    return replace(state, agent=agent, answer=None, processes=(), touched=touched, carried=carried)
 
 
 def _on_process_started(state: LoopState, e: ev.ProcessStarted) -> LoopState:
@@ -346,13 +347,16 @@ def _next_act(state: LoopState, feedback: str) -> AgentState:
 def _on_suspended(state: LoopState, e: ev.Suspended) -> LoopState:
     if e.kind == "quota":
         return replace(state, pending=e, status="paused", code="quota")
-    return replace(state, pending=e, status="waiting-input", code="question" if e.kind == "question" else "approval")
+    code = "question" if e.kind == "question" else "approval"
+    return replace(plan_fold.fold_asked(state, e), pending=e, status="waiting-input", code=code)
 
 
 def _on_answered(state: LoopState, e: ev.Answered) -> LoopState:
     pending = state.pending
     if pending is None or pending.id != e.id or pending.kind == "quota":
         raise AnswerRefused(f"{e.id!r} is not the open question")
+    if pending.kind == "plan":
+        return plan_fold.fold_answered(state, e)
     return replace(state, pending=None, answer=e, status="running", code="")
 
 
@@ -399,9 +403,10 @@ def _reopened(state: LoopState) -> LoopState:
     old = state.agent
     agent = replace(old, guards=guards.anew(old.guards), failures=0, failure="", retry_at_us=None, band=0)
     if old.state == "failed":
-        agent = replace(agent, state="executing", reason="")
+        agent = replace(agent, state="planning" if gated(state) else "executing", reason="")
     if old.step == "back-off":
         agent = replace(agent, step="ready")
+    state = plan_fold.fold_reopened(state)
     return replace(state, agent=agent, status="running", code="", outcome="", evidence="", advice="", unmetered=0)
 
 
@@ -494,5 +499,6 @@ _FOLD: dict[type[Value], Callable[[LoopState, Any], LoopState]] = {
     Compacted: _on_compacted,
     ev.CompactionFailed: _on_compaction_failed,
     ev.CompactionJudged: window.judged,
+    **plan_fold.FOLD,
     ev.Stopped: _on_stopped,
 }

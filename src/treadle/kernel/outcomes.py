@@ -17,6 +17,7 @@ from . import texts
 from .budget import has_cost_cap, needs_usage, reached
 from .escalation import next_rung
 from .guards import stopping
+from .plan_standing import refused_too_often
 from .states import LoopState
 
 Found = tuple[str, str] | None  # (what it was in particular, evidence)
@@ -85,7 +86,7 @@ def _recovery(state: LoopState, only: str) -> Found:
 
 
 def _thrash(state: LoopState) -> Found:
-    return stopping(state)
+    return stopping(state) or refused_too_often(state)
 
 
 def _provider(state: LoopState) -> Found:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from treadle.core.endings import Code, Status
-from treadle.core.events import Answered, Phase, Probe, Suspended
+from treadle.core.events import Answered, Phase, Probe, StepStatus, Suspended
 from treadle.core.messages import Origin, ToolCall
+from treadle.core.plans import PlanStep
 from treadle.core.settings import LoopSettings
 from treadle.core.usage import NO_USAGE, Usage
 from treadle.core.values import Value
@@ -76,6 +77,46 @@ class Charge(Value, frozen=True, kw_only=True):
     reserve: Usage
 
 
+class StepState(Value, frozen=True, kw_only=True):
+    """A step of the plan and how far it is. `by` is on whose word: `check` alone is verified."""
+
+    step: PlanStep
+    status: StepStatus = "pending"
+    by: str = ""
+    reason: str = ""
+    evidence: str = ""
+    actor: str = ""
+
+
+class Outcome(Value, frozen=True, kw_only=True):
+    """How one call of the last batch ended, until it is held against the plan."""
+
+    key: str
+    tool: str
+    args: dict[str, Any] | str
+    passed: bool
+    said: str = ""  # the end of what a failed one said
+
+
+class PlanState(Value, frozen=True, kw_only=True):
+    """The plan of act, kept through rounds. Its size is that of the plan."""
+
+    steps: tuple[StepState, ...] = ()
+    digest: str = ""  # of the steps as written; empty: there is no plan
+    written: int = 0  # how often it has been written: makes the id of a request to approve it unique
+    approved: str = ""  # the digest that a person has approved
+    approved_by: str = ""
+    asked: bool = False  # this writing has been put before the person
+    applied: str = ""  # key of the model's call that was carried out and is still to be answered
+    outcomes: tuple[Outcome, ...] = ()
+    last: str = ""  # key of the last call since a step was begun
+    last_passed: bool = False
+    refused: int = 0  # times in a row that finish was refused for what is open (AG-06)
+
+
+NO_PLAN = PlanState()
+
+
 class LoopState(Value, frozen=True, kw_only=True):
     """Everything that decides what comes next."""
 
@@ -126,6 +167,7 @@ class LoopState(Value, frozen=True, kw_only=True):
     window: WindowState = WindowState()  # act's
     judge_window: WindowState = WindowState()  # an evaluating agent's
     carried: Carried = Carried()
+    plan: PlanState = NO_PLAN
     pending: Suspended | None = None
     answer: Answered | None = None
 

@@ -9,11 +9,22 @@ import msgspec
 
 from treadle.core.endings import is_final
 from treadle.core.errors import AnswerRefused, InputError
-from treadle.core.events import Answered, CompactionRequested, Extended, Interrupted, LeaseChanged, Stopped
+from treadle.core.events import (
+    Answered,
+    CompactionRequested,
+    Extended,
+    Interrupted,
+    LeaseChanged,
+    PlanWritten,
+    StepMoved,
+    Stopped,
+)
+from treadle.core.plans import PlanStep, plan_digest
 from treadle.core.settings import with_guards
 from treadle.core.values import Value
 
 from .leases import parse, within
+from .plan import known_step
 from .states import LoopState
 
 
@@ -24,6 +35,24 @@ class Answer(Value, frozen=True, kw_only=True, tag="answer"):
     decision: Literal["answer", "approve", "reject"]
     text: str
     actor: str
+    end: bool = False  # of a rejected plan: end it, and do not plan anew
+
+
+class EditPlan(Value, frozen=True, kw_only=True, tag="edit-plan"):
+    """Another plan in place of the one there is. In plan mode it waits for an approval of its own."""
+
+    actor: str
+    steps: tuple[PlanStep, ...]
+    digest: str = ""  # of the plan that it was made from; empty: whatever there is
+
+
+class MarkStep(Value, frozen=True, kw_only=True, tag="mark-step"):
+    """A person's word on one step: it satisfies the gate, and is never counted as verified."""
+
+    actor: str
+    step: str
+    status: Literal["done", "failed"]
+    reason: str
 
 
 class Cancel(Value, frozen=True, kw_only=True, tag="cancel"):
@@ -69,7 +98,7 @@ class ChangeLease(Value, frozen=True, kw_only=True, tag="lease"):
     reason: str = ""
 
 
-Steering = Answer | Cancel | Pause | Extend | Compact | ChangeLease
+Steering = Answer | Cancel | Pause | Extend | Compact | ChangeLease | EditPlan | MarkStep
 _encode = msgspec.json.Encoder(decimal_format="string").encode
 _decode = msgspec.json.Decoder(Steering).decode
 
@@ -89,11 +118,14 @@ def decode(body: bytes) -> Steering:
 
 def to_event(
     state: LoopState, steering: Steering, at_us: int
-) -> Answered | Extended | Interrupted | Stopped | CompactionRequested | LeaseChanged:
+) -> Answered | Extended | Interrupted | Stopped | CompactionRequested | LeaseChanged | PlanWritten | StepMoved:
     """The event that grants it. AnswerRefused or InputError where the state does not allow it; nothing is changed."""
     match steering:
         case Answer():
             check_answer(state, steering)
+            if steering.end:
+                by = f"{steering.actor} rejected the plan" + (f": {steering.text}" if steering.text else "")
+                return Stopped(status="rejected", code="rejected", kind="rejected", evidence=by)
             return Answered(
                 id=steering.request_id,
                 decision=steering.decision,
@@ -116,6 +148,10 @@ def to_event(
             return _compacting(state, steering, at_us)
         case ChangeLease():
             return _lease(state, steering, at_us)
+        case EditPlan():
+            return _edited(state, steering)
+        case MarkStep():
+            return _marked(state, steering)
 
 
 def _lease(state: LoopState, change: ChangeLease, at_us: int) -> LeaseChanged:
@@ -161,6 +197,40 @@ def check_answer(state: LoopState, answer: Answer) -> None:
         raise AnswerRefused(f"{pending.id!r} waits for a decision: use treadle approve or treadle reject.")
     elif answer.decision == "reject" and pending.kind == "evaluation" and not answer.text.strip():
         raise AnswerRefused("A rejected result needs a reason: it is the feedback of the next round (--reason).")
+    elif answer.decision == "reject" and pending.kind == "plan" and not answer.end and not answer.text.strip():
+        raise AnswerRefused(
+            "A rejected plan needs a reason, for the model to plan anew (--reason); or end it: treadle plan reject --end."
+        )
+    if answer.end and (pending.kind != "plan" or answer.decision != "reject"):
+        raise AnswerRefused(f"{pending.id!r} is no plan that could be rejected; treadle cancel ends an execution.")
+
+
+def _going_on(state: LoopState, actor: str) -> None:
+    if state.status in ("done", "rejected", "cancelled") or is_final(state.status, state.code):
+        raise InputError(f"It has ended ({state.status}, {state.code}): its plan is no longer changed.")
+    if state.settings.act != "agent":
+        raise InputError("No model acts in it, so it has no plan.")
+    if not actor.strip():
+        raise InputError("Say who does it (--as).")
+
+
+def _edited(state: LoopState, edit: EditPlan) -> PlanWritten:
+    _going_on(state, edit.actor)
+    if edit.digest and edit.digest != state.plan.digest:
+        raise InputError("The plan has changed meanwhile: look at it (treadle plan show), and edit that one.")
+    if plan_digest(edit.steps) == state.plan.digest:
+        raise InputError("That is the plan as it is; nothing was changed.")
+    pending = state.pending
+    withdraws = pending.id if pending is not None and pending.kind == "plan" else ""
+    return PlanWritten(steps=edit.steps, by="person", actor=edit.actor, withdraws=withdraws)
+
+
+def _marked(state: LoopState, mark: MarkStep) -> StepMoved:
+    _going_on(state, mark.actor)
+    if not mark.reason.strip():
+        raise InputError("A mark needs a reason (--reason): it stands in for what no check has shown.")
+    step = known_step(state.plan, mark.step)
+    return StepMoved(step=step.step.id, status=mark.status, by="person", reason=mark.reason, actor=mark.actor)
 
 
 def _compacting(state: LoopState, compact: Compact, at_us: int) -> CompactionRequested:

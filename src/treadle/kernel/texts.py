@@ -35,6 +35,42 @@ PROVIDER_ADVICE = {
     "network": "The provider cannot be reached: check the network and --base-url, then resume --retry-incomplete.",
 }
 
+PLAN_GO_ON = "Plan mode: look with the tools that read, then call write_plan(steps). Words alone are no plan."
+PLAN_MODE = (
+    "Plan mode: nothing may be changed yet. Look with the tools that read, then call write_plan(steps); a person decides "
+    "on that plan, and only when it is approved the other tools work."
+)
+PLAN_MODE_WAITS = "Plan mode: a person has not approved this plan, so nothing may be changed. Only the tools that read and write_plan work:"
+GATED = "permission error: in plan mode nothing is changed before a person has approved the plan. Only reading and write_plan work."
+FINISH_GATED = "there is nothing to finish: in plan mode a person approves the plan first. Call write_plan(steps)."
+
+
+def plan_taken(plan: str, *, gated: bool) -> str:
+    """What a call of the plan's tools returns."""
+    return f"The plan is put before a person now:\n{plan}" if gated else f"The plan now:\n{plan}"
+
+
+def plan_approved(answer: Answered) -> str:
+    """A person said yes to the plan."""
+    said = f" They say: {answer.text}" if answer.text else ""
+    return (
+        f"{answer.actor} has approved the plan.{said} Carry it out, step by step. A changed plan needs a new approval."
+    )
+
+
+def plan_rejected(answer: Answered) -> str:
+    """A person said no, and why."""
+    return f"{answer.actor} has rejected the plan:\n\n{answer.text}\n\nPlan anew: call write_plan with another plan."
+
+
+def finish_open(steps: str, *, firm: bool) -> str:
+    """Why finish does not end act while steps are open (AG-06)."""
+    text = (
+        f"these steps of the plan are open:\n{steps}\nDo them: a step is done when its check succeeds. One that makes no "
+        "sense any more is replaced by another plan (write_plan)."
+    )
+    return f"{text} Calling finish again without that stops the loop." if firm else text
+
 
 def trimmed(content: str, reference: str, keep: int) -> str:
     """What stands for an output that is no longer shown whole, with how to read it."""
@@ -85,6 +121,12 @@ def evaluation(task: str, output_json: str | None, changed: tuple[str, ...], fai
         f"What the worker says of it:\n{said}\n\nFiles changed:\n{paths}\n\n"
         "Look for yourself, then call verdict(accept, feedback). The feedback goes to the worker as it is."
     )
+
+
+def is_done(task: str, result: str, changed: tuple[str, ...]) -> str:
+    """What a person who evaluates is asked."""
+    paths = f"\nFiles changed: {', '.join(changed)}" if changed else ""
+    return f"Is this done?\nTask: {task}\nResult: {result}{paths}"
 
 
 def answered(answer: Answered) -> str:

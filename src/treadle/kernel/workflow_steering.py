@@ -9,7 +9,7 @@ from treadle.core.endings import is_final
 from treadle.core.errors import AnswerRefused, InputError
 from treadle.core.values import Value
 
-from .steering import Answer, Cancel, ChangeLease, Compact, Extend, Pause, Steering
+from .steering import Answer, Cancel, ChangeLease, Compact, EditPlan, Extend, MarkStep, Pause, Steering
 from .workflow_states import WorkflowState
 
 
@@ -43,6 +43,8 @@ def _to_event(state: WorkflowState, steering: Steering, at_us: int) -> Value:
             raise InputError(
                 "A workflow has no conversation: compact the loop inside it that has grown (treadle show)."
             )
+        case EditPlan() | MarkStep():
+            raise InputError("A workflow has no plan; a loop inside it may have one: name that.")
 
 
 def _answered(state: WorkflowState, answer: Answer, at_us: int) -> ev.TaskAnswered:
@@ -51,6 +53,8 @@ def _answered(state: WorkflowState, answer: Answer, at_us: int) -> ev.TaskAnswer
         raise AnswerRefused("An answer needs the name of who gives it (--as).")
     if question.actors and answer.actor not in question.actors:
         raise AnswerRefused(f"{answer.actor!r} may not decide {question.id!r}; {', '.join(question.actors)} may.")
+    if answer.end:
+        raise AnswerRefused("Inside a workflow a plan goes back with a reason; treadle cancel ends the workflow.")
     if question.kind == "question":
         _check_text(question, answer)
     elif answer.decision == "answer":

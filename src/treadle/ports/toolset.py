@@ -21,6 +21,7 @@ class ToolOutput(NamedTuple):
     content: str
     changed: tuple[str, ...] = ()  # workspace-relative paths
     effects: tuple[str, ...] = ()  # what it touched besides, as `kind target`
+    passed: bool = True  # false: it ran and shows nothing good: an exit code other than 0, nothing found
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
     window: int | None = None
     compact: Literal["off", "micro", "auto", "full"] = "full"
     compact_at: float = 0.8
+    plan: bool = False
     max_rounds: int = 10
     max_turns: int | None = None
     max_cost_usd: Decimal | None = None
@@ -70,6 +71,7 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
             sandbox=self.sandbox,
             guards=self.guards,
             must_change=self.must_change,
+            plan=self.plan,
         )
 
     def _act(self) -> Agent | Command:

@@ -164,6 +164,7 @@ class Loop:
     sandbox: bool = False
     guards: Mapping[str, int] = field(default_factory=_no_guards)
     must_change: bool | None = None
+    plan: bool = False  # act only looks until a person has approved its plan (plan mode)
     input_type: type[Any] | None = None  # str, or a pydantic model or dataclass; the task text is made by `prompt`
     prompt: Callable[[Any], str] | None = None
     version: str = "1"
@@ -180,6 +181,8 @@ class Loop:
         check_guards(self.guards)
         if isinstance(self.evaluate, str) and not self.evaluate.strip():
             raise DefinitionError("The check command is empty.")
+        if self.plan and not isinstance(self.act, Agent):
+            raise DefinitionError("Plan mode (plan=True) needs an Agent that acts: nothing else can be held back.")
 
 
 def _at_least(name: str, value: object, least: int) -> None:

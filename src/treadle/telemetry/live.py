@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from treadle.core.messages import ModelResponded, ToolCall, ToolsFinished
 from treadle.core.spoken import duration, last_line, money, one_line
+from treadle.kernel.plan_standing import completed_count, gated, next_step, verified_count
+from treadle.kernel.plan_words import step_line
 from treadle.kernel.states import LoopState
 from treadle.ports.observer import Progress
 
@@ -160,7 +162,7 @@ def render(board: Board) -> RenderableType:
     recent = [_clipped(f"    {MARKS[one.status][0]} {one.what}", MARKS[one.status][1]) for one in tuple(board.recent)]
     flights = tuple(board.flights.values())
     under_way_us = max((int((board.now() - one.since) * 1e6) for one in flights), default=0)
-    return Group(_head(board, state), *recent, *_flights(board, flights), _bars(state, under_way_us))
+    return Group(_head(board, state), *_plan(state), *recent, *_flights(board, flights), _bars(state, under_way_us))
 
 
 def _clipped(text: str, style: str = "") -> RenderableType:
@@ -177,6 +179,25 @@ def _head(board: Board, state: LoopState) -> RenderableType:
     if state.status != "running":
         words.append(f"{state.status}, {state.code}")
     return _clipped(f"{board.execution_id} · {' · '.join(words)}", "bold")
+
+
+PLAN_SHOWN = 5
+
+
+def _plan(state: LoopState) -> list[RenderableType]:
+    """How much of the plan is done, and the step at hand with its neighbours."""
+    plan = state.plan
+    if not plan.steps:
+        return []
+    following = next_step(plan)
+    at = plan.steps.index(following) if following else len(plan.steps) - 1
+    first = max(0, min(at - 1, len(plan.steps) - PLAN_SHOWN))
+    standing = f"  plan: {completed_count(plan)} of {len(plan.steps)} done, {verified_count(plan)} verified"
+    lines = [_clipped(f"{standing}, not approved" if gated(state) else standing, "bright_black")]
+    styles = {"pending": "", "in-progress": "cyan", "done": "green", "failed": "red"}
+    return lines + [
+        _clipped(f"    {step_line(step)}", styles[step.status]) for step in plan.steps[first : first + PLAN_SHOWN]
+    ]
 
 
 def _flights(board: Board, flights: tuple[Flight, ...]) -> list[RenderableType]:

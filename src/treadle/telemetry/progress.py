@@ -74,7 +74,7 @@ def noteworthy(progress: Progress) -> Line | None:
     data: Any = progress.data
     if progress.kind == "refused":
         return Line(f"  a request from outside was refused: {one_line(str(data), 160)}", "wait")
-    return _of_round(data, progress.state) or _of_people(data)
+    return _of_round(data, progress.state) or _of_people(data) or _of_plan(data, progress.state)
 
 
 def _of_round(event: ev.Event, state: LoopState) -> Line | None:
@@ -118,6 +118,23 @@ def _of_people(event: ev.Event) -> Line | None:
             )
         case ev.Interrupted() if event.reason == "taken-over":
             return Line("  going on where it was", "quiet")
+        case _:
+            return None
+
+
+def _of_plan(event: ev.Event, state: LoopState) -> Line | None:
+    """What becomes of the plan. That a step begins is seen at the call that begins it."""
+    match event:
+        case ev.PlanWritten():
+            return Line(
+                f"  plan by {one_line(event.actor or event.by, 40)}: {count(len(event.steps), 'step')}", "plain"
+            )
+        case ev.StepMoved() if event.status in ("done", "failed"):
+            step = next((one.step.title for one in state.plan.steps if one.step.id == event.step), event.step)
+            mark, tone = ("✓", "good") if event.status == "done" else ("✗", "bad")
+            whose = f", by {one_line(event.actor, 40)}" if event.by == "person" else ""
+            reason = f": {one_line(event.reason, 100)}" if event.reason else ""
+            return Line(f"  {mark} step {one_line(event.step, 40)}, {one_line(step, 80)}{whose}{reason}", tone)
         case _:
             return None
 

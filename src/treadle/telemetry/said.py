@@ -111,6 +111,12 @@ def _of_work(event: Any) -> str:
             return f"{event.call} {one_line(', '.join(probe.path for probe in event.probes), 120)}".rstrip()
         case ev.ToolProbed():
             return f"{event.call}: {event.found}"
+        case ev.PlanWritten():
+            titles = "; ".join(f"{step.id}. {step.title}" for step in event.steps)
+            return f"by {event.actor or event.by}: {one_line(titles, 200)}"
+        case ev.StepMoved():
+            why = f": {one_line(event.reason, 120)}" if event.reason else ""
+            return f"{event.step} {event.status}, by {event.actor or event.by}{why}"
         case ev.ProcessStarted():
             return f"{event.call}, process group {event.pgid}"
         case ev.CallbackStarted():

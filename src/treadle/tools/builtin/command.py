@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from treadle.core.errors import ToolError
+from treadle.ports.toolset import ToolOutput
 from treadle.tools.process import ProcessResult, run_process
 
 from .paths import Workspace
@@ -43,7 +44,7 @@ class Commands:
             f"input and no terminal, and what it leaves in the background is killed when it ends. It is {reach}."
         )
 
-    async def run(self, command: str, timeout_s: float | None, started: Callable[[int, str], None]) -> str:
+    async def run(self, command: str, timeout_s: float | None, started: Callable[[int, str], None]) -> ToolOutput:
         """The output and how it ended; an exit code other than 0 is a result, too. ToolError: timeout, execution."""
         argv = (self._shell, "-c", command)
         if self._sandbox:
@@ -69,7 +70,7 @@ class Commands:
                 hint="Look at what it did before repeating it; do less at once, or give a larger timeout_s.",
                 transient=False,
             )
-        return text
+        return ToolOutput(text, passed=result.exit_code == 0 and result.signal is None)
 
     def _banner(self) -> str:
         """Once: how far commands reach."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from treadle.core.errors import ToolError
+from treadle.ports.toolset import ToolOutput
 from treadle.tools.process import ProcessResult, run_process
 
 from .git import Git
@@ -27,7 +28,7 @@ class Search:
         self._workspace, self._environ, self._git = workspace, environ, git
         self._ripgrep = shutil.which("rg", path=environ.get("PATH"))
 
-    async def search(self, pattern: str, path: str | None) -> str:
+    async def search(self, pattern: str, path: str | None) -> ToolOutput:
         """`path:line:text` a line, by path. ToolError: argument for a bad expression, timeout, as of the path."""
         under = "."
         if path is not None:
@@ -50,9 +51,9 @@ class Search:
             )
         lines = [line.removeprefix("./") for line in result.output.splitlines()]
         if not lines:
-            return f"[nothing matches in {under if path else 'the workspace'}]"
+            return ToolOutput(f"[nothing matches in {under if path else 'the workspace'}]", passed=False)
         more = [f"[and more: {len(lines) - MOST_LINES:,} lines at least; narrow it]"] if len(lines) > MOST_LINES else []
-        return "\n".join(lines[:MOST_LINES] + more)
+        return ToolOutput("\n".join(lines[:MOST_LINES] + more))
 
     async def _by_ripgrep(self, pattern: str, under: str) -> ProcessResult:
         asked = (

@@ -74,16 +74,16 @@ class WorkspaceTools(Toolset):
             case "list_dir":
                 return await _read(lambda: listing.list_dir(self._files, optional_text(call, "path") or "."))
             case "glob":
-                return ToolOutput(await self._glob(text(call, "pattern")))
+                return await self._glob(text(call, "pattern"))
             case "search":
-                return ToolOutput(await self._search.search(text(call, "pattern"), optional_text(call, "path")))
+                return await self._search.search(text(call, "pattern"), optional_text(call, "path"))
             case "git_status":
                 return ToolOutput(await self._git.status())
             case "git_diff":
                 return ToolOutput(await self._git.diff(optional_text(call, "path")))
             case "run_command":
                 timeout_s = optional_float(call, "timeout_s")
-                return ToolOutput(await self._commands.run(text(call, "command"), timeout_s, context.started))
+                return await self._commands.run(text(call, "command"), timeout_s, context.started)
             case "write_file" | "edit_file":
                 return await to_thread.run_sync(self._write, call)
             case _:
@@ -122,12 +122,14 @@ class WorkspaceTools(Toolset):
             return "unknown"
         return await to_thread.run_sync(self._look, probes[0])
 
-    async def _glob(self, pattern: str) -> str:
+    async def _glob(self, pattern: str) -> ToolOutput:
         spec = listing.matching(pattern)
         names = await self._git.files()
         found = await to_thread.run_sync(lambda: [name for name in names if spec.match_file(name)])
         more = [f"[and {len(found) - _MOST_PATHS:,} more: narrow the pattern]"] if len(found) > _MOST_PATHS else []
-        return "\n".join([listing.shown(name) for name in found[:_MOST_PATHS]] + more) or "[no file matches]"
+        if not found:
+            return ToolOutput("[no file matches]", passed=False)
+        return ToolOutput("\n".join([listing.shown(name) for name in found[:_MOST_PATHS]] + more))
 
     def _write(self, call: ToolCall) -> ToolOutput:
         with self._files.locate(text(call, "path"), missing=_if_missing(call, "make")) as place:
