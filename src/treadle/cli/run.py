@@ -241,6 +241,16 @@ async def begin(
     return await runtime.start(definition.to_loop(), task, execution_id=execution_id, definition=encode(definition))
 
 
+ONLY_FOR_A_MODEL = {
+    "mcp": "--mcp is for a model that acts; a command brings its own tools.",
+    "mcp_config": "--mcp is for a model that acts; a command brings its own tools.",
+    "model": "Both --agent-command and --model are given: one of them acts. Leave one out.",
+    "map_budget": "--map-budget is for a model; a command that acts looks at the workspace itself.",
+    "plan": "--plan holds a model back until its plan is approved; a command cannot be held back. Leave one out.",
+}
+"""Flags that mean nothing to a command that acts, and what is said of each."""
+
+
 def defined(given: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path) -> CommandLineLoop:
     """The loop that flags and settings define: flags win. ConfigurationError for what contradicts or is missing."""
     from treadle.spec.commandline import CommandLineLoop
@@ -259,16 +269,10 @@ def defined(given: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path)
     for name, value in (("--check", check), ("--judge", judge), ("--agent-command", given.get("agent_command"))):
         if value is not None and not text(name, value).strip():
             raise ConfigurationError(f"{name} is empty.")
-    if agent_command and (given.get("mcp") or given.get("mcp_config")):
-        raise ConfigurationError("--mcp is for a model that acts; a command brings its own tools.")
-    if agent_command and given.get("model"):
-        raise ConfigurationError("Both --agent-command and --model are given: one of them acts. Leave one out.")
-    if agent_command and given.get("map_budget") is not None:
-        raise ConfigurationError("--map-budget is for a model; a command that acts looks at the workspace itself.")
-    if agent_command and given.get("plan"):
-        raise ConfigurationError(
-            "--plan holds a model back until its plan is approved; a command cannot be held back. Leave one out."
-        )
+    if agent_command:
+        for name, why in ONLY_FOR_A_MODEL.items():
+            if given.get(name) not in (None, False, (), []):
+                raise ConfigurationError(why)
     if not agent_command and not chosen("model"):
         raise ConfigurationError(
             "No model. Name one (--model provider:model, for example --model anthropic:NAME, or TREADLE_MODEL),"

@@ -17,20 +17,18 @@ import msgspec
 from treadle.core import events as ev
 from treadle.core.errors import AnswerRefused, InvalidStateTransition, OutsideRound, all_rejected
 from treadle.core.messages import Compacted, ModelResponded, Prompted, ToolsFinished
-from treadle.core.settings import with_guards
 from treadle.core.usage import NO_USAGE
 from treadle.core.values import Value, replace
 
 from . import agent as agents
 from . import carried as carry
-from . import guards, permission, plan_fold, texts, window
+from . import guards, permission, plan_fold, reopening, texts, window
 from .accounts import settle_charges as _settle_charges
 from .accounts import spend as _spend
 from .accounts import unmetered_doubt as _unmetered_doubt
 from .actions import Action, Finish, FinishAct, Record, RunActor, RunCheck, TakeBaseline, Wait
 from .escalation import after_rejections, escalated
 from .outcomes import decided
-from .plan_standing import gated
 from .states import AgentState, Charge, LoopState
 
 # ---- what is next
@@ -369,64 +367,6 @@ def _on_wait_ended(state: LoopState, _: ev.WaitEnded) -> LoopState:
     return replace(state, agent=agent)
 
 
-def _on_extended(state: LoopState, e: ev.Extended) -> LoopState:
-    settings = state.settings
-    limits, policy = settings.limits, settings.act_policy
-    if e.max_turns is not None:
-        if limits.max_turns is None or policy.max_turns is not None:
-            policy = replace(policy, max_turns=e.max_turns)
-        if limits.max_turns is not None:
-            limits = replace(limits, max_turns=max(limits.max_turns, e.max_turns))
-    for name in ("max_cost_usd", "max_duration_us", "max_tokens"):
-        if (value := getattr(e, name)) is not None:
-            limits = replace(limits, **{name: value})
-    settings = replace(
-        settings,
-        limits=limits,
-        act_policy=policy,
-        max_rounds=settings.max_rounds if e.max_rounds is None else e.max_rounds,
-        priced=settings.priced if e.priced is None else e.priced,
-        guards=with_guards(settings.guards, e.guards),
-    )
-    state = replace(state, settings=settings)
-    return _reopened(state) if state.status == "stopped" else state
-
-
-def _on_reopened(state: LoopState, _: ev.Reopened) -> LoopState:
-    if state.status not in ("failed", "stopped"):
-        raise InvalidStateTransition(state.status, "reopened")
-    return _reopened(state)
-
-
-def _reopened(state: LoopState) -> LoopState:
-    """A new agent run with the old counters: a failed one has no exit (AG-03)."""
-    old = state.agent
-    agent = replace(old, guards=guards.anew(old.guards), failures=0, failure="", retry_at_us=None, band=0)
-    if old.state == "failed":
-        agent = replace(agent, state="planning" if gated(state) else "executing", reason="")
-    if old.step == "back-off":
-        agent = replace(agent, step="ready")
-    state = plan_fold.fold_reopened(state)
-    return replace(state, agent=agent, status="running", code="", outcome="", evidence="", advice="", unmetered=0)
-
-
-def _on_adopted(state: LoopState, e: ev.Adopted) -> LoopState:
-    workspace = e.workspace or state.workspace
-    kept = state.settings  # a person may have raised limits meanwhile; a definition is adopted, its limits are not
-    settings = replace(
-        e.settings,
-        max_rounds=kept.max_rounds,
-        limits=kept.limits,
-        act_policy=kept.act_policy,
-        evaluate_policy=kept.evaluate_policy,
-        guards=kept.guards,
-        must_change=kept.must_change,
-        edit_required=kept.edit_required,
-        priced=kept.priced,
-    )
-    return replace(state, settings=settings, fingerprint=e.fingerprint, definition=e.definition, workspace=workspace)
-
-
 def _on_workspace_changed(state: LoopState, e: ev.WorkspaceChanged) -> LoopState:
     return replace(state, note=texts.workspace_changed(e.paths))
 
@@ -486,9 +426,9 @@ _FOLD: dict[type[Value], Callable[[LoopState, Any], LoopState]] = {
     ev.Suspended: _on_suspended,
     ev.Answered: _on_answered,
     ev.WaitEnded: _on_wait_ended,
-    ev.Extended: _on_extended,
-    ev.Reopened: _on_reopened,
-    ev.Adopted: _on_adopted,
+    ev.Extended: reopening.extended,
+    ev.Reopened: reopening.reopened,
+    ev.Adopted: reopening.adopted,
     ev.WorkspaceChanged: _on_workspace_changed,
     ev.LeaseChanged: permission.lease_changed,
     ev.WorkspaceMeasured: _on_measured,
