@@ -28,7 +28,8 @@ def test_a_loop_that_is_started_is_seen_whole_afterwards(tmp_path: Path) -> None
         assert (found["execution"]["status"], found["execution"]["code"]) == ("done", "no-change")
         assert found["execution"]["task"] == "look around"
         assert found["live"]["turns"] == 3
-        assert [one["name"] for one in found["budgets"]][:2] == ["turns of this act", "rounds"]
+        budgets = {one["name"]: (one["used"], one["limit"]) for one in found["budgets"]}
+        assert (budgets["rounds"], budgets["turns of act"]) == ((1, 10), (3, None))
         turns = await it.get(f"/api/executions/{name}/turns")
         assert [one["calls"] for one in turns] == [["list_dir"], ["run_command"], ["finish"]]
         (first,) = await it.get(f"/api/executions/{name}/rounds")

@@ -201,7 +201,7 @@ function agentSettings(detail: Detail): { bands?: number[] } {
 }
 
 function recoverySub(detail: Detail): string {
-  const count = detail.guards.find((one) => one.name === "recovery_attempts")?.count ?? 0;
+  const count = detail.guards.find((one) => one.name === "recovery")?.count ?? 0;
   return count ? `${count} batch${count === 1 ? "" : "es"} failed` : "no hint waiting";
 }
 
