@@ -18,7 +18,7 @@ from treadle.runtime.document import document
 from treadle.settings import Settings, load_settings
 from treadle.spec.definitions import Loop
 
-from .runtime import Reopening, Runtime, resting
+from .runtime import Reopening, Runtime, resting, retuned
 from .stores import open_store
 
 
@@ -153,8 +153,9 @@ async def resume(
         row = await runtime.ledger.row(execution_id)
         if answer is not None:
             await runtime.steer(row.execution_id, answer)
-        how = Reopening(retry_incomplete=retry_incomplete, adopt=adopt)
         state = await runtime.state(row.execution_id)
+        tuned = retuned(state, loop.guards)
+        how = Reopening(retry_incomplete=retry_incomplete, adopt=adopt, guards=tuned)
         if resting(state, how):
             return Result(document(row.execution_id, state), state)
         session = await runtime.resume(row.execution_id, loop, how)

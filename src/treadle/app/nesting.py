@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -27,7 +27,7 @@ from treadle.spec.definitions import Loop
 from treadle.spec.workflows import Budget, Workflow
 
 from .build import build
-from .runtime import Reopening, Runtime, resting
+from .runtime import Reopening, Runtime, resting, retuned
 from .speculation import Speculation, folder_of
 from .workflow_build import provider_fault
 
@@ -40,8 +40,8 @@ NEXT_NAME = "0"  # appended where an execution was killed before its first recor
 class Nesting(Nest):
     """Runs children for the executions of one workflow runtime."""
 
-    def __init__(self, home: WorkflowRuntime) -> None:
-        self.home = home
+    def __init__(self, home: WorkflowRuntime, guards: Mapping[str, int] | None = None) -> None:
+        self.home, self.guards = home, guards or {}
         self.loops = Runtime(
             home.ledger,
             home.settings,
@@ -50,6 +50,10 @@ class Nesting(Nest):
             observers=tuple(one for one in home.observers if one.hears_children),
             quota_wait_s=home.quota_wait_s,
         )
+
+    def under(self, guards: Mapping[str, int]) -> Nesting:
+        """For the children of a workflow with these thresholds of guards: what a child says itself comes on top."""
+        return Nesting(self.home, guards)
 
     def check(self, what: Any, *, capped: bool) -> Decimal | None:
         """See the port."""
@@ -79,6 +83,7 @@ class Nesting(Nest):
         if isinstance(what, Loop):
             capped = replace(
                 what,
+                guards={**self.guards, **what.guards},
                 max_cost_usd=_least(what.max_cost_usd, max_cost_usd),
                 max_tokens=_least(what.max_tokens, max_tokens),
             )
@@ -89,7 +94,8 @@ class Nesting(Nest):
                 max_cost_usd=_least(what.budget.max_cost_usd, max_cost_usd),
                 max_tokens=_least(what.budget.max_tokens, max_tokens),
             )
-            await self._run_workflow(replace(what, budget=budget), input, name, answering, new=not kind, retry=retry)
+            inherited = replace(what, budget=budget, guards={**self.guards, **what.guards})
+            await self._run_workflow(inherited, input, name, answering, new=not kind, retry=retry)
         found = await self.state(child)
         assert found is not None
         return found
@@ -120,7 +126,7 @@ class Nesting(Nest):
                     state = await self.loops.steer(name, answer)
             if (extend := _loop_extension(state, loop)) is not None:
                 state = await self.loops.steer(name, extend)
-            how = Reopening(retry_incomplete=retry, actor="parent")
+            how = Reopening(retry_incomplete=retry, actor="parent", guards=retuned(state, loop.guards))
             if resting(state, how):
                 return
             session = await self.loops.resume(name, loop, how)

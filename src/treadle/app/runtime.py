@@ -248,6 +248,12 @@ def _ask_anew(journal: Journal) -> None:
         journal.emit(action.event)
 
 
+def retuned(state: LoopState, guards: Mapping[str, int]) -> dict[str, int]:
+    """Those thresholds of a definition that are not the ones the execution has."""
+    now = state.settings.guards
+    return {name: value for name, value in guards.items() if getattr(now, name.replace("-", "_")) != value}
+
+
 def resting(state: LoopState, how: Reopening) -> str:
     """Why an execution does not go on by itself, in words; empty where a session may be opened (FR-26, table of endings)."""
     if state.status == "running" or (state.status == "paused"):
@@ -279,4 +285,4 @@ def _one(fingerprint: dict[str, str]) -> str:
     return blake2b(repr(sorted(fingerprint.items())).encode(), digest_size=16).hexdigest()
 
 
-__all__ = ["Extend", "InputError", "Reopening", "Runtime", "Session", "resting"]
+__all__ = ["Extend", "InputError", "Reopening", "Runtime", "Session", "resting", "retuned"]

@@ -169,7 +169,14 @@ class WorkflowRuntime:
             journal.emit(ev.QuotaEnded(at_us=self.clock.wall_us()))  # a person says that it is worth another try
 
     def _session(self, journal: WorkflowJournal, workflow: Workflow, built: BuiltWorkflow) -> WorkflowSession:
-        shared = Shared(journal, self.nest, self.hub, price=built.price, durable=self.durable, redact=self.redact)
+        shared = Shared(
+            journal,
+            self.nest.under(workflow.guards),
+            self.hub,
+            price=built.price,
+            durable=self.durable,
+            redact=self.redact,
+        )
         effects = TaskEffect(
             built.callbacks,
             self.clock,

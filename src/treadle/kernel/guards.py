@@ -183,7 +183,7 @@ def results_in(
     batch, failures, blind = counters.batch, counters.failures, not counters.measured
     for call, result in zip(calls, results, strict=True):
         ran = result.status != "not-run" and call.kind in ("mutating", "idempotent")
-        if ran:
+        if ran or call.kind == "ask":
             failures = ()  # the world may be another one now
             blind = blind or not result.changed
         if result.status == "error" and result.mark and not result.transient and call.kind in _TOOLS:
@@ -321,6 +321,11 @@ def cleared(counters: GuardCounters) -> GuardCounters:
         pairs=(),
         warned=tuple(name for name in counters.warned if name in ("no-call", "oscillation", "same-tree")),
     )
+
+
+def elsewhere(counters: GuardCounters) -> GuardCounters:
+    """Somebody else may have changed something: what could only fail may be tried again."""
+    return replace(counters, failures=()) if counters.failures else counters
 
 
 def forgotten(counters: GuardCounters) -> GuardCounters:

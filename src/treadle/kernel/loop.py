@@ -28,6 +28,7 @@ from .accounts import spend as _spend
 from .accounts import unmetered_doubt as _unmetered_doubt
 from .actions import Action, Finish, FinishAct, Record, RunActor, RunCheck, TakeBaseline, Wait
 from .escalation import after_rejections, escalated
+from .guard_events import guard_tripped, workspace_measured
 from .outcomes import decided
 from .states import AgentState, Charge, LoopState
 
@@ -339,7 +340,9 @@ def _next_act(state: LoopState, feedback: str) -> AgentState:
         return AgentState(
             prompt=f"{state.task}\n\n{text}", origin="feedback", guards=guards.forgotten(state.act_guards)
         )
-    return AgentState(prompt=text, origin="feedback", leaf=state.preserved_leaf, guards=state.act_guards)
+    return AgentState(
+        prompt=text, origin="feedback", leaf=state.preserved_leaf, guards=guards.elsewhere(state.act_guards)
+    )
 
 
 def _on_suspended(state: LoopState, e: ev.Suspended) -> LoopState:
@@ -368,24 +371,8 @@ def _on_wait_ended(state: LoopState, _: ev.WaitEnded) -> LoopState:
 
 
 def _on_workspace_changed(state: LoopState, e: ev.WorkspaceChanged) -> LoopState:
-    return replace(state, note=texts.workspace_changed(e.paths))
-
-
-def _on_measured(state: LoopState, e: ev.WorkspaceMeasured) -> LoopState:
-    return replace(state, agent=replace(state.agent, guards=guards.measured(state, e.tree)))
-
-
-def _on_tripped(state: LoopState, e: ev.GuardTripped) -> LoopState:
-    fires = dict(state.fires)
-    fires[e.guard] = fires.get(e.guard, 0) + 1
-    agent = replace(state.agent, guards=guards.tripped(state.agent.guards, e))
-    state = replace(state, agent=agent, fires=tuple(fires.items()))
-    if e.response != "directive":
-        return state
-    text = guards.directive(e, state.phase)
-    if state.settings.act == "callback" and state.phase == "act":
-        return replace(state, feedback=f"{state.feedback}\n\n{text}" if state.feedback else text)
-    return replace(state, note=f"{state.note}\n\n{text}" if state.note else text)
+    agent = replace(state.agent, guards=guards.elsewhere(state.agent.guards))
+    return replace(state, agent=agent, note=texts.workspace_changed(e.paths))
 
 
 def _on_stopped(state: LoopState, e: ev.Stopped) -> LoopState:
@@ -431,8 +418,8 @@ _FOLD: dict[type[Value], Callable[[LoopState, Any], LoopState]] = {
     ev.Adopted: reopening.adopted,
     ev.WorkspaceChanged: _on_workspace_changed,
     ev.LeaseChanged: permission.lease_changed,
-    ev.WorkspaceMeasured: _on_measured,
-    ev.GuardTripped: _on_tripped,
+    ev.WorkspaceMeasured: workspace_measured,
+    ev.GuardTripped: guard_tripped,
     ev.Escalated: escalated,
     ev.CompactionRequested: window.requested,
     ev.CompactionIntended: window.intended,

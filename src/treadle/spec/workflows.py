@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal, TypedDict, TypeVar, cast
@@ -12,7 +12,7 @@ from treadle.core.errors import DefinitionError
 from treadle.ports.callback import Verdict
 from treadle.ports.task import LoopTaskContext, TaskContext, TaskRef
 
-from .definitions import Loop
+from .definitions import Loop, check_guards
 
 T = TypeVar("T")
 After = Sequence[TaskRef[Any] | str]
@@ -227,6 +227,7 @@ class Workflow:
 
     `on_error` "stop" aborts what runs when a task fails; "continue" lets everything go on that does not depend on it.
     `price` (USD per million tokens: input,output[,cache read[,cache write]]) prices reported usage that has no cost.
+    `guards` are thresholds by name for the loops that run inside it; a loop's own come on top.
     Change `version` when stored executions must not go on with this definition.
     """
 
@@ -238,8 +239,10 @@ class Workflow:
     budget: Budget = field(default_factory=Budget)
     on_quota: OnQuota = field(default_factory=OnQuota)
     price: str | None = None
+    guards: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def __post_init__(self) -> None:
+        check_guards(self.guards)
         if not self.name.strip() or not self.version.strip():
             raise DefinitionError("A workflow needs a name and a version.")
         if not self.tasks:

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from treadle.core.errors import ToolError
+from treadle.core.errors import ToolError, ToolErrorKind
 from treadle.ports.toolset import ToolOutput
 from treadle.tools.process import ProcessResult, run_process
 
@@ -14,6 +14,10 @@ from .paths import Workspace
 from .sandbox import Sandbox
 
 LONGEST_TIMEOUT_S = 3600
+_NOT_RUN: dict[int | None, tuple[ToolErrorKind, str]] = {  # by the shell's own exit codes: the command did not run
+    126: ("permission", "This file may not be executed: run it through its interpreter, or use another command."),
+    127: ("not-found", "There is no such command here: look for what is installed, or reach the goal without it."),
+}
 _UNATTENDED = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb"}
 OPEN = "not sandboxed: commands run with all rights of the user who started this, network included"
 
@@ -45,7 +49,10 @@ class Commands:
         )
 
     async def run(self, command: str, timeout_s: float | None, started: Callable[[int, str], None]) -> ToolOutput:
-        """The output and how it ended; an exit code other than 0 is a result, too. ToolError: timeout, execution."""
+        """The output and how it ended; an exit code is a result, too, but of a command that did not run.
+
+        ToolError: not-found, permission, timeout, execution.
+        """
         argv = (self._shell, "-c", command)
         if self._sandbox:
             argv = (*self._sandbox.prefix(self._workspace.root), *argv)
@@ -70,6 +77,9 @@ class Commands:
                 hint="Look at what it did before repeating it; do less at once, or give a larger timeout_s.",
                 transient=False,
             )
+        if (known := _NOT_RUN.get(result.exit_code)) is not None and result.signal is None:
+            kind, hint = known
+            raise ToolError(kind, text, hint=hint)
         return ToolOutput(text, passed=result.exit_code == 0 and result.signal is None)
 
     def _banner(self) -> str:

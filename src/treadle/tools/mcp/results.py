@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
 from treadle.core.errors import ToolError, ToolErrorKind
+from treadle.kernel.tool_errors import of_text
 
 if TYPE_CHECKING:
     from mcp.shared.exceptions import MCPError
@@ -26,10 +27,12 @@ def answer(server: str, result: CallToolResult) -> str:
         parts.append(json.dumps(result.structured_content, ensure_ascii=False, indent=1))
     text = _clipped("\n".join(parts), _LONGEST)
     if result.is_error:
+        kind, transient = of_text(text)
         raise ToolError(
-            "execution",
+            kind,
             _clipped(text or f"the MCP server {server} says that the call failed, and not why", _LONGEST_ERROR),
             hint="This is the server's own error. Look at what it says before you call it again.",
+            transient=transient,
         )
     return text or "[no output]"
 
