@@ -11,8 +11,9 @@ from treadle.core.messages import ToolCall
 
 _SIZE = 8
 _encode = msgspec.json.Encoder(order="deterministic").encode
+# Each form begins with a digit that begins a word: said so first, since a search that begins with a set of characters is quick.
 _PASSING = re.compile(
-    r"\b\d+(?:\.\d+)?\s?(?:ms|s|sec|seconds?)\b|\b0x[0-9a-fA-F]{6,16}\b|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"
+    r"[0-9](?<!\w.)(?:[0-9]*(?:\.\d+)?\s?(?:ms|s|sec|seconds?)\b|(?<=0)x[0-9a-fA-F]{6,16}\b|[0-9]:\d\d:\d\d(?:[.,]\d+)?\b)"
 )
 
 

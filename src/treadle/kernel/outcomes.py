@@ -203,6 +203,8 @@ _BY_KIND = {row.kind: row for row in OUTCOMES}
 
 def decided(state: LoopState, *, boundary: bool) -> Stopped | Escalated | None:
     """The end that the rules see, or the step to another model in its stead; None while it goes on."""
+    if not boundary and not state.accepted:
+        return None  # all rules that are asked at any time are about an acceptance
     for row in _DECIDED if boundary else _AT_ONCE:
         assert row.rule is not None
         found = row.rule(state)

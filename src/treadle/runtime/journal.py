@@ -127,6 +127,7 @@ class JournalOf(Generic[S]):
     ) -> None:
         self.ledger, self.ownership, self.clock, self.observers = ledger, ownership, clock, observers
         self.state = state
+        self._summarised = frozenset(self.machine.summarised)
         self.last_us = 0  # wall time of the last record before this journal was opened
         self.failure: TreadleError | None = None
         self._lock = threading.Lock()
@@ -216,7 +217,7 @@ class JournalOf(Generic[S]):
 
     def _note_rows(self, event: Value, body: bytes) -> None:
         """Queues what belongs to the event's record; subclasses add the rows of their own events."""
-        if isinstance(event, self.machine.summarised):
+        if type(event) in self._summarised:
             self._summarise = True
             self._rest = self._rest or isinstance(event, self.machine.rests)
 
@@ -369,6 +370,8 @@ class Journal(JournalOf[LoopState]):
         self.views: dict[ev.Phase, View] = {}
 
     def _note_rows(self, event: Value, body: bytes) -> None:
+        if isinstance(event, MESSAGES):  # the common case: nothing belongs to them
+            return
         if isinstance(event, ev.UsageReported):
             if event.receipt:
                 self._receipts.append(("loop", event.receipt))
