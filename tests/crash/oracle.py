@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -35,26 +36,33 @@ class Faulty(AssertionError):
     """A promise was broken."""
 
 
-def spawn(folder: Path, crash_at: str = "") -> subprocess.Popen[str]:
+def spawn(folder: Path, crash_at: str = "", victim: Path = VICTIM) -> subprocess.Popen[str]:
     env = {key: value for key, value in os.environ.items() if key != "TREADLE_CRASH_AT"}
     if crash_at:
         env["TREADLE_CRASH_AT"] = crash_at
     errors = (folder / "errors.txt").open("a")
     with errors:
         return subprocess.Popen(
-            [sys.executable, str(VICTIM), str(folder)], stdout=subprocess.PIPE, stderr=errors, env=env, text=True
+            [sys.executable, str(victim), str(folder)], stdout=subprocess.PIPE, stderr=errors, env=env, text=True
         )
 
 
-def case(folder: Path, crashes: tuple[str, ...] = (), random_kills: int = 0, seed: int = 0) -> tuple[int, str]:
+def case(
+    folder: Path,
+    crashes: tuple[str, ...] = (),
+    random_kills: int = 0,
+    seed: int = 0,
+    trial: tuple[Path, Callable[[Path, dict[str, Any]], None]] | None = None,
+) -> tuple[int, str]:
     """Runs to the end through these crashes. (kills, what is wrong: empty where nothing is)"""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    program, verdict = trial or (VICTIM, judge)
     chance = random.Random(seed)
     left, kills = list(crashes), 0
     for _ in range(60):
         crash = left.pop(0) if left else ""
-        victim = spawn(folder, crash)
+        victim = spawn(folder, crash, program)
         assert victim.stdout is not None
         if not crash and random_kills > 0:
             random_kills -= 1
@@ -70,7 +78,7 @@ def case(folder: Path, crashes: tuple[str, ...] = (), random_kills: int = 0, see
         if code != 0:
             return kills, f"exit {code}: {(folder / 'errors.txt').read_text()[-2000:]}"
         try:
-            judge(folder, json.loads(text.strip().splitlines()[-1], parse_float=Decimal))
+            verdict(folder, json.loads(text.strip().splitlines()[-1], parse_float=Decimal))
         except Faulty as fault:
             return kills, str(fault)
         return kills, ""

@@ -130,14 +130,14 @@ def loops(folder: Path, notes: Notes) -> dict[str, Loop]:
     }
 
 
-async def one(runtime: Runtime, name: str, loop: Loop) -> dict[str, Any]:
+async def one(runtime: Runtime, name: str, loop: Loop, task: str = "the task") -> dict[str, Any]:
     try:
         state = await runtime.state(name)
         known = state.seq > 0
     except UnknownExecution:
         known = False
     if not known:
-        session = await runtime.start(loop, "the task", execution_id=name)
+        session = await runtime.start(loop, task, execution_id=name)
     elif resting(state, Reopening()):
         return document(name, state)
     else:

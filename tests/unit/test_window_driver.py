@@ -1,4 +1,4 @@
-"""Compaction of a driven loop: by pressure, by a person, after a refusal; what it costs, what is kept, and what failure leaves."""
+"""Compaction of a driven loop: by pressure, by the hard clamp, after a refusal; what it costs and what is kept."""
 
 from __future__ import annotations
 
@@ -8,55 +8,15 @@ from typing import Any
 import pytest
 
 from support.driving import in_runtime
-from treadle import Agent, Loop, accept, tool
+from support.reading import NOTE, TASK, Scribe, is_summary, length, loop, of, records
+from treadle import tool
 from treadle.app.runtime import Runtime
-from treadle.core.codec import decode
-from treadle.core.messages import Compacted
-from treadle.models.prices import parse_price
-from treadle.testing import Fault, ScriptedModel, Turn
-
-NOTE = "NOTE: module a.py was read; the cause is in parse()."
-SUMMARY = "hand-over note"
-
-
-@tool(kind="read")
-def read_page(number: int) -> str:
-    """A page of text."""
-    return f"page {number}\n" + "lorem ipsum dolor sit amet\n" * 40
-
-
-class Scribe(ScriptedModel):
-    """Reads pages until it has read so many, then finishes; counts as a tokenizer of four bytes a token would."""
-
-    def __init__(self, pages: int, *, window: int = 8_000, note: Any = None, says: str = "") -> None:
-        self.pages, self.read, self.seen = pages, 0, []
-        self.notes = note if note is not None else Turn(text=NOTE)
-        self.says = says
-
-        def decide(body: dict[str, Any]) -> Turn | Fault:
-            self.seen.append(body)
-            if SUMMARY in body["messages"][0]["content"]:
-                return self.notes(body) if callable(self.notes) else self.notes
-            if self.read >= self.pages:
-                return Turn(calls=[("finish", {"summary": "read"})])
-            self.read += 1
-            return Turn(text=self.says, calls=[("read_page", {"number": self.read})])
-
-        super().__init__(
-            decide, price=parse_price("10,20"), context_window=window, max_output_tokens=1_000, name="scripted:scribe"
-        )
-
-
-def loop(model: ScriptedModel, **agent: Any) -> Loop:
-    return Loop(name="test", act=Agent(model=model, tools=(read_page,), **agent), evaluate=lambda c, o: accept())
-
-
-async def records(runtime: Runtime, execution_id: str) -> list[Any]:
-    return [decode(r.kind, r.version, r.body) for r in await runtime.ledger.records(execution_id)]
-
-
-def of(events: list[Any], kind: type[Any]) -> list[Any]:
-    return [event for event in events if isinstance(event, kind)]
+from treadle.core import events as ev
+from treadle.core.messages import Compacted, ToolsFinished
+from treadle.kernel.view import View
+from treadle.runtime.branch import fill
+from treadle.runtime.journal import load_state
+from treadle.testing import Fault, Turn, VirtualClock
 
 
 @pytest.mark.req("AG-12", "AG-13")
@@ -64,22 +24,127 @@ def test_a_history_that_outgrows_the_window_is_compacted_and_the_loop_ends_accep
     model = Scribe(60)
 
     async def test(runtime: Runtime) -> None:
-        session = await runtime.start(loop(model), "Read all pages of the book.")
+        session = await runtime.start(loop(model), TASK)
         document = await session.run()
         assert (document["status"], document["code"]) == ("done", "accepted"), document
         events = await records(runtime, session.execution_id)
         compactions = of(events, Compacted)
         assert {c.depth for c in compactions} >= {"micro", "auto"}
         assert all(c.after < c.before for c in compactions)
-        for body in model.seen:
-            assert len(str(body["messages"])) // 4 < 7_000 * 1.2
-            if SUMMARY not in body["messages"][0]["content"]:
-                assert any("Read all pages of the book." in str(m["content"]) for m in body["messages"])
+        assert max(length(body) for body in model.seen) < 7_000
+        assert all(TASK in str(body["messages"][1:]) for body in model.turns)
         state = session.state
-        assert state.window.saved > 0
-        assert state.window.spent.requests == sum(bool(c.call) for c in compactions) > 0
+        assert state.window.saved == sum(judged.saved for judged in of(events, ev.CompactionJudged)) > 0
+        assert state.window.spent.requests == sum(bool(c.call) for c in compactions) == model.summaries > 0
         assert document["usage"]["requests"] == len(model.bill.charges)
         assert document["cost_usd"] == model.bill.total_usd
         await session.close()
 
     in_runtime("memory:", tmp_path, test)
+
+
+@pytest.mark.req("AG-12", "LG-01")
+def test_the_state_and_the_conversation_before_a_compaction_can_be_had_again(tmp_path: Path) -> None:
+    model = Scribe(40, says="I read on. " * 20)
+
+    async def test(runtime: Runtime) -> None:
+        session = await runtime.start(loop(model), TASK)
+        await session.run()
+        stored = await runtime.ledger.records(session.execution_id)
+        at = next(r.seq for r in stored if r.kind == "compacted" and NOTE.encode() in r.body)
+        before = (await load_state(runtime.ledger, session.execution_id, at=at - 1)).state
+        after = (await load_state(runtime.ledger, session.execution_id, at=at)).state
+        old, new = View(), View()
+        await fill(old, runtime.ledger, session.execution_id, before.agent.leaf)
+        await fill(new, runtime.ledger, session.execution_id, after.agent.leaf)
+        first = next(index for index, body in enumerate(model.seen) if is_summary(body))
+        texts = [str(message) for message in old.messages]
+        assert len(new.messages) < len(old.messages)
+        assert sum("I read on" in text for text in texts) == str(model.seen[first - 1]).count("'role': 'assistant'") + 1
+        assert NOTE in str(new.messages)
+        assert NOTE not in str(old.messages)
+        await session.close()
+
+    in_runtime("memory:", tmp_path, test)
+
+
+@tool(kind="read")
+def read_volume(number: int) -> str:
+    """A volume: as much as a prompt may hold of one output."""
+    return f"volume {number}\n" + "dolor sit amet\n" * 790
+
+
+class Librarian(Scribe):
+    """Asks for three volumes at once."""
+
+    def _decide(self, body: dict[str, Any]) -> Turn | Fault:
+        turn = super()._decide(body)
+        if isinstance(turn, Turn) and turn.calls and turn.calls[0][0] == "read_page":
+            return Turn(calls=[("read_volume", {"number": n}) for n in range(3)])
+        return turn
+
+
+@pytest.mark.req("AG-13")
+@pytest.mark.parametrize("compact", ["micro", "full"])
+def test_a_batch_of_outputs_that_would_overflow_is_cut_before_the_next_request(compact: str, tmp_path: Path) -> None:
+    model = Librarian(4)
+
+    async def test(runtime: Runtime) -> None:
+        session = await runtime.start(loop(model, read_volume, compact=compact), TASK)
+        document = await session.run()
+        assert document["code"] == "accepted", document
+        events = await records(runtime, session.execution_id)
+        made = of(events, Compacted)
+        assert made
+        if compact == "micro":
+            assert {c.depth for c in made} == {"clamp"}
+            assert document["usage"]["requests"] == document["turns_taken"]
+        assert max(length(body) for body in model.seen) < 7_000
+        assert all(len(of(events, ToolsFinished)[n].results) == 3 for n in range(4))
+        await session.close()
+
+    in_runtime("memory:", tmp_path, test)
+
+
+@pytest.mark.req("AG-12", "AG-13")
+def test_a_provider_whose_window_is_smaller_than_said_is_believed(tmp_path: Path) -> None:
+    """Refused three times, cut once, taken; from then on the window is what the provider took."""
+    model = Scribe(60, window=50_000, refuse_over=5_000)
+
+    async def test(runtime: Runtime) -> None:
+        session = await runtime.start(loop(model), TASK)
+        document = await session.run()
+        assert document["code"] == "accepted", document
+        events = await records(runtime, session.execution_id)
+        assert [c.by for c in of(events, Compacted)].count("overflow") == 1
+        assert len(of(events, ev.ModelFailed)) == 3
+        assert document["cost_usd"] == model.bill.total_usd
+        await session.close()
+
+    in_runtime("memory:", tmp_path, test, clock=VirtualClock())
+
+
+class Unwilling(Scribe):
+    """Once it has refused a request nothing is short enough."""
+
+    def _decide(self, body: dict[str, Any]) -> Turn | Fault:
+        found = super()._decide(body)
+        if isinstance(found, Fault):
+            self.refuse_over = 1
+        return found
+
+
+@pytest.mark.req("AG-12")
+def test_what_is_refused_even_after_the_clamp_ends_with_its_own_label(tmp_path: Path) -> None:
+    model = Unwilling(60, window=50_000, refuse_over=5_000)
+
+    async def test(runtime: Runtime) -> None:
+        session = await runtime.start(loop(model), TASK)
+        document = await session.run()
+        assert (document["status"], document["code"]) == ("failed", "thrash"), document
+        events = await records(runtime, session.execution_id)
+        assert [(c.depth, c.by) for c in of(events, Compacted)] == [("clamp", "overflow")]
+        assert len(of(events, ev.ModelFailed)) == 4
+        await session.close()
+
+    in_runtime("memory:", tmp_path, test, clock=VirtualClock())

@@ -25,7 +25,7 @@ UNCALIBRATED = 1_150  # thousandths: a quarter of the characters is some 10 % sh
 CALIBRATION = (500, 4_000)  # what a provider's count may say of an estimate
 MICRO_LEAVES = 10  # per cent of the window below the trigger that trimming must get to, to be enough
 FULL_AT = 95  # per cent of the window from which on only the deepest will do
-SHRUNK = 5  # per cent that a compaction must save to count as one
+SHRUNK = 5  # per cent that a compaction must save to count as one; and it must get below the trigger
 BREAKER = 3  # failures, or compactions that did not shrink, until it opens
 LOOK_BACK = 64  # messages among which the last count of the provider is looked for
 
@@ -116,7 +116,9 @@ def boundary_action(state: LoopState) -> Action | None:
     """What the window wants before the next request is intended; None nearly always."""
     window = window_of(state)
     if window.outcome:
-        return Record(event=_judged(window))
+        return Record(
+            event=_judged(window, state.settings.act_agent if state.phase == "act" else state.settings.evaluate_agent)
+        )
     if guards.wants_compaction(state):  # a provider has refused what fits by our count
         return IntendCompaction(call=call_id(state), phase=state.phase, depth="clamp", by="overflow")
     if (wanted := window.wanted) is not None:
@@ -137,9 +139,12 @@ def compact_action(state: LoopState) -> Action:
     return Compact(call=intended.call, phase=state.phase)
 
 
-def _judged(window: WindowState) -> ev.CompactionJudged:
+def _judged(window: WindowState, settings: AgentSettings) -> ev.CompactionJudged:
+    """While the breaker is closed a window that is still as full as the trigger was not shrunk: each turn would pay again."""
     saved = window.watch - window.outcome
     shrunk = saved * 100 >= window.watch * SHRUNK
+    if shrunk and not window.open and window.prompt is not None:
+        shrunk = window.outcome * 100 < settings.compact_at * budget_of(window.prompt, window.ceiling)
     breaker: Literal["", "opens", "closes"] = ""
     if shrunk and window.open:
         breaker = "closes"
@@ -162,6 +167,11 @@ def responded(window: WindowState, usage: Usage) -> WindowState:
 def prompt_changed(window: WindowState, facts: ev.PromptFacts) -> WindowState:
     """Another prompt, tool list, model or window."""
     return replace(window, prompt=facts)
+
+
+def reopened(window: WindowState) -> WindowState:
+    """A person lets it go on: what failed may be tried again; the breaker stands."""
+    return replace(window, tried=False) if window.tried else window
 
 
 def requested(state: LoopState, event: ev.CompactionRequested) -> LoopState:
