@@ -17,7 +17,7 @@ from treadle.models.adapter import PydanticAIModel
 from treadle.models.clients import Connection, anthropic_wire, google_wire, openai_wire
 from treadle.models.service import Service
 from treadle.models.wire import SecondRequest, http_client, one_request
-from treadle.ports.model import Model
+from treadle.ports.model import Model, ToolDef
 from treadle.testing import Answer
 
 MODELS = ["openai:gpt-4o", "anthropic:claude-sonnet-4-6", "google:gemini-2.5-pro"]
@@ -207,6 +207,26 @@ def test_anthropic_caches_tools_static_part_and_conversation_and_not_the_dynamic
         {"type": "text", "text": "You mend code.", "cache_control": marker},
         {"type": "text", "text": "Turn 3 of 60."},
     ]
+
+
+@pytest.mark.req("AG-14")
+@pytest.mark.parametrize("name", MODELS)
+def test_tools_are_sent_in_the_order_of_their_names_however_they_are_listed(name: str) -> None:
+    tools = (
+        *replay.TOOLS,
+        ToolDef("a_tool", "Does it.", {"type": "object"}, "read"),
+        ToolDef("z_tool", "Does it.", {"type": "object"}, "read"),
+    )
+    sent: list[Any] = []
+    for listed in (tools, tools[::-1]):
+
+        async def use(model: Model, listed: tuple[ToolDef, ...] = listed) -> None:
+            await model.request(request(view_of(prompted("go")), tools=listed))
+
+        with Replay(good(name)) as server:
+            run(server, name, use)
+            sent.append(server.body()["tools"])
+    assert sent[0] == sent[1]
 
 
 def test_openai_itself_is_sent_its_newer_field_for_the_output_limit() -> None:

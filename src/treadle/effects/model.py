@@ -51,7 +51,8 @@ class ModelEffect:
         """Today's tools; their JSON is made anew only when they change."""
         tools = self.parts.toolset.tools()
         if tools is not self._tools and tools != self._tools:
-            self._tools_json = msgspec.json.encode([tuple(t) for t in tools])
+            ordered = sorted(tools, key=lambda tool: tool.name)  # as they are sent
+            self._tools_json = msgspec.json.encode([tuple(t) for t in ordered])
         self._tools = tools
         return tools
 
