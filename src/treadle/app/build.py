@@ -14,6 +14,7 @@ import msgspec
 from treadle.context.prompt import static_prompt
 from treadle.core.errors import ConfigurationError, DefinitionError
 from treadle.core.redaction import Redactor, secrets_of
+from treadle.core.scope_events import Isolation
 from treadle.core.settings import MAP_TOKENS, AgentSettings, Guards, Limits, LoopSettings, Policy, with_guards
 from treadle.effects.actors import CommandActor, FunctionActor
 from treadle.effects.checks import CommandCheck, FunctionCheck, verify_command
@@ -22,6 +23,7 @@ from treadle.effects.mounts import Mounts
 from treadle.effects.parts import AgentParts, LoopParts
 from treadle.effects.presets import command_of
 from treadle.effects.scope import GitScope
+from treadle.effects.worktrees import GitIsolated
 from treadle.kernel.mutation import needs_change
 from treadle.kernel.plan_words import plan_prompt
 from treadle.memory.rules import RuleBook
@@ -29,7 +31,7 @@ from treadle.memory.skills import Skill, SkillTools, catalogue, read_skills
 from treadle.ports.callback import Actor, Check
 from treadle.ports.clock import Clock
 from treadle.ports.model import Model
-from treadle.ports.scope import Scope
+from treadle.ports.scope import Isolated
 from treadle.ports.toolset import Toolset
 from treadle.settings import Settings, map_cache
 from treadle.spec.definitions import Agent, Command, Judge, Loop, Person, Rung
@@ -56,21 +58,33 @@ class Built:
     unpriced: str  # a model whose price is unknown
 
 
-def build(loop: Loop, settings: Settings, clock: Clock, *, store: str = "") -> Built:
+def build(
+    loop: Loop, settings: Settings, clock: Clock, *, store: str = "", isolation: Isolation | None = None
+) -> Built:
     """Everything is checked here, before anything starts: ConfigurationError and DefinitionError say what and where.
 
     `store` is the address of the store: a file of it in the workspace is neither undone nor written by the agent.
+    `isolation` describes the scope that the loop's workspace is.
     """
     workspace = _workspace(loop)
     redact = Redactor(secrets_of(settings.environ)).redact
-    scope: Scope | None = None
+    scope: GitScope | None = None
+    isolated: Isolated | None = None
     if workspace is not None:
         scope = GitScope(workspace, state_dir=settings.state_dir / "trees", exclude=store_files(store))
+        isolated = None if isolation is None else GitIsolated(isolation, scope)
     act = _act(loop, workspace, settings, clock, redact, store_files(store))
     evaluate = _evaluate(loop, workspace, settings, clock, redact)
     agents = tuple(part for part in (act, evaluate) if isinstance(part, AgentParts))
     without_price = unpriced(agents)
-    parts = LoopParts(act=act, evaluate=evaluate, scope=scope, redact=redact, map_cache=map_cache(settings.environ))
+    parts = LoopParts(
+        act=act,
+        evaluate=evaluate,
+        scope=scope,
+        isolated=isolated,
+        redact=redact,
+        map_cache=map_cache(settings.environ),
+    )
     return Built(
         loop=loop,
         parts=parts,
@@ -88,6 +102,8 @@ def _workspace(loop: Loop) -> Path | None:
             raise DefinitionError("protect needs a workspace.")
         if loop.must_change:
             raise DefinitionError("must_change needs a workspace: what changes is told by it.")
+        if loop.isolate:
+            raise DefinitionError("isolate needs a workspace: a git repository, or a folder in one.")
         return None
     path = Path(loop.workspace).expanduser()
     if not path.is_dir():

@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from anyio import CancelScope
@@ -14,6 +15,7 @@ from anyio import CancelScope
 from treadle.core import events as ev
 from treadle.core.endings import RETRY, ending, is_final
 from treadle.core.errors import DefinitionChanged, InputError
+from treadle.core.scope_events import Isolation
 from treadle.effects.loop import LoopEffects
 from treadle.kernel.actions import Record
 from treadle.kernel.loop import next_actions
@@ -32,6 +34,7 @@ from treadle.tools.process import kill_recorded
 
 from .build import Built, build, with_task
 from .inputs import check_input, dump_input
+from .isolating import Builder, inside, isolated, reopened
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +104,27 @@ class Runtime:
 
     async def start(self, loop: Loop, value: Any, *, execution_id: str | None = None, definition: str = "") -> Session:
         """A new execution, durable when this returns; nothing has been paid yet. InputError for anything that is wrong."""
-        built = build(loop, self.settings, self.clock, store=self.ledger.url)
         input_json, task = dump_input(loop, value)
         execution_id = execution_id or self.clock.new_id()
+        if loop.isolate:
+            async with isolated(loop, execution_id, self._builder(), self.settings, self.points) as own:
+                return await self._start(*own, input_json, task, execution_id, definition)
+        return await self._start(self._builder()(loop, None), None, input_json, task, execution_id, definition)
+
+    def _builder(self) -> Builder:
+        return partial(_build, self.settings, self.clock, self.ledger.url)
+
+    async def _start(
+        self,
+        built: Built,
+        isolation: Isolation | None,
+        input_json: str,
+        task: str,
+        execution_id: str,
+        definition: str,
+    ) -> Session:
         started = ev.LoopStarted(
-            settings=with_task(built.settings, loop.must_change, task),
+            settings=with_task(built.settings, built.loop.must_change, task),
             step_exec_id=execution_id,
             input_json=built.redact(input_json),
             task=built.redact(task),
@@ -113,6 +132,7 @@ class Runtime:
             at_us=self.clock.wall_us(),
             workspace=built.workspace,
             definition=definition,
+            scope=isolation,
         )
         effects = await self._effects(built)
         async with _given_up_on_failure(effects):
@@ -127,9 +147,10 @@ class Runtime:
         InputError where it cannot go on as asked; DefinitionChanged, InputMismatch, OwnerAlive, UnknownExecution.
         Ask `resting` first: a finished execution needs no session.
         """
-        built = build(loop, self.settings, self.clock, store=self.ledger.url)
         known = await load_state(self.ledger, execution_id)
         check_input(loop, known.state.input_json)
+        isolation, restored = await reopened(known.state, self.settings)
+        built = self._builder()(loop if isolation is None else inside(loop, known.state), isolation)
         if not how.adopt:
             _same_definition(known.state.fingerprint, built.fingerprint)
         effects = await self._effects(built)
@@ -145,6 +166,8 @@ class Runtime:
             )
         session = self._session(journal, effects)
         try:
+            if restored is not None:
+                journal.emit(restored)
             await self._go_on(session, built, how, definition)
         except BaseException:
             await session.close()
@@ -269,6 +292,10 @@ def resting(state: LoopState, how: Reopening) -> str:
     if state.status == "failed" and RETRY in ending(state.status, state.code).goes_on_by:
         return "" if how.retry_incomplete else "it failed: resume --retry-incomplete"
     return "it has ended"
+
+
+def _build(settings: Settings, clock: Clock, store: str, loop: Loop, isolation: Isolation | None) -> Built:
+    return build(loop, settings, clock, store=store, isolation=isolation)
 
 
 def _same_definition(stored: dict[str, str], current: dict[str, str]) -> None:

@@ -46,6 +46,9 @@ COMMANDS: dict[str, Entry] = {
         "plan", "Show, edit, approve, reject or mark its plan.", ("show", "edit", "approve", "reject", "mark")
     ),
     "frame": Entry("frame", "Show, verify, export or import its continuation.", ("show", "verify", "export", "import")),
+    "scope": Entry(
+        "scope", "Worktrees of isolated loops: list, compare, merge, drop.", ("ls", "diff", "merge", "drop")
+    ),
     "map": Entry("map", "What of a folder a model should see for a task, within a budget."),
     "worker": Entry("worker", "Keep going on with executions that nobody owns; made for systemd."),
     "recover": Entry("worker", "The same, once."),

@@ -43,6 +43,8 @@ LIMITS = (
     "workspace",
     "protect",
     "sandbox",
+    "isolate",
+    "on_accept",
     "guard",
     "must_change",
     "plan",
@@ -93,6 +95,13 @@ def parser(name: str) -> Parser:
     made.option("--protect", metavar="GLOB", action="append", help="paths that it may not write; may be repeated")
     equipment(made)
     made.flag("--sandbox", help="run its commands in a sandbox (bubblewrap)")
+    made.flag("--isolate", help="act in a git worktree on a branch of its own, starting at HEAD")
+    made.option(
+        "--on-accept",
+        metavar="merge|branch",
+        type=one_of("--on-accept", ("merge", "branch")),
+        help="what becomes of accepted work with --isolate (default: merge, into the branch that is checked out)",
+    )
     made.guard()
     made.flag("--must-change", help="accept nothing without a change in the workspace")
     made.flag("--plan", help="change nothing before a person has approved its plan (treadle plan)")
@@ -298,6 +307,8 @@ def defined(given: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path)
         escalate_after=given.get("escalate_after", 2),
         guards=given.get("guard") or {},
         must_change=True if given.get("must_change") else None,
+        isolate=_isolate(given),
+        on_accept=given.get("on_accept") or "merge",
         window=_read(chosen("window"), tokens("window")),
         compact=_read(chosen("compact"), one_of("compact", DEPTHS)) or "full",
         compact_at=_read(chosen("compact_at"), ratio("compact_at")) or 0.8,
@@ -321,6 +332,12 @@ def _ladder(typed: Any, default: Any, agent_command: str) -> tuple[str, ...]:
     if not all(names):
         raise ConfigurationError("--escalate-to has an empty name. Example: --escalate-to openai:gpt-5,anthropic:NAME")
     return names
+
+
+def _isolate(given: Mapping[str, Any]) -> bool:
+    if given.get("on_accept") and not given.get("isolate"):
+        raise ConfigurationError("--on-accept goes with --isolate: without it act works in the workspace itself.")
+    return bool(given.get("isolate"))
 
 
 def _text(name: str, value: Any) -> str | None:

@@ -57,12 +57,12 @@ async def _diff(where: Place, execution: str, number: int | None) -> None:
     async with opened(where) as ledger:
         row, state = await found_loop(ledger, execution)
         base, head = await _trees(ledger, row.execution_id, number)
-        text = await scope_of(where, state).diff(base, head)
+        text = await scope_of(where, state).diff(base, head or _left(state))
     sys.stdout.write(text)
 
 
 async def _revert(where: Place, execution: str, number: int | None, *, yes: bool) -> int:
-    from treadle.core.errors import OwnerAlive
+    from treadle.core.errors import InputError, OwnerAlive
 
     from .output import warn
     from .place import found_loop, opened
@@ -72,6 +72,10 @@ async def _revert(where: Place, execution: str, number: int | None, *, yes: bool
         if row.owner_alive:
             raise OwnerAlive(
                 f"{row.execution_id} is being run by {row.owner}: stop it first (Ctrl-C there, or treadle cancel)."
+            )
+        if _left(state):
+            raise InputError(
+                "Its scope is closed. What was merged is undone by git revert, or by git reset before a push."
             )
         base, _ = await _trees(ledger, row.execution_id, number)
         scope = scope_of(where, state)
@@ -133,6 +137,16 @@ def _chosen(known: list[RoundRecord], number: int | None) -> RoundRecord:
     raise InputError(f"There is no round {number}: it has had {len(known)}.")
 
 
+def _left(state: LoopState) -> str | None:
+    """The tree that act left in a scope that is closed: its workspace may be no more."""
+    import msgspec
+
+    if state.scope is None or not state.scope.closed:
+        return None
+    receipt = msgspec.json.decode(state.last_receipt_json or "null")
+    return str(receipt["head"]) if receipt else state.baseline
+
+
 def scope_of(where: Place, state: LoopState) -> GitScope:
     """The workspace of an execution. InputError where it has none."""
     from treadle.app.moving import scope_at
@@ -140,4 +154,6 @@ def scope_of(where: Place, state: LoopState) -> GitScope:
 
     if not state.workspace:
         raise InputError("It has no workspace.")
-    return scope_at(state.workspace, where.settings.state_dir, where.store)
+    closed = state.scope is not None and state.scope.closed
+    root = state.scope.isolation.origin if state.scope is not None and closed else state.workspace
+    return scope_at(root, where.settings.state_dir, where.store)

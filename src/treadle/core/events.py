@@ -14,6 +14,7 @@ from .errors import ProviderErrorKind
 from .lease_events import LeaseChanged
 from .messages import Compacted, ModelResponded, Prompted, ToolsFinished
 from .plans import PlanStep
+from .scope_events import Isolation, ScopeClosed, ScopeRestored
 from .settings import GuardName, LoopSettings
 from .usage import Usage
 from .values import Value
@@ -35,6 +36,7 @@ class LoopStarted(Value, frozen=True, kw_only=True):
     at_us: int
     workspace: str = ""
     definition: str = ""  # how to build it again, JSON (command line), or module:attribute
+    scope: Isolation | None = None  # then the workspace is inside its folder (FR-16)
 
 
 class Interrupted(Value, frozen=True, kw_only=True):
@@ -160,6 +162,9 @@ class Judged(Value, frozen=True, kw_only=True):
     feedback: str
     us: int
     evidence: str = ""  # for a command: its exit code and the tail of its output
+    commit: str = ""  # of the scope's branch, with the work that was accepted
+    conflicts: tuple[str, ...] = ()  # paths for which an acceptance became this rejection (FR-16)
+    onto: str = ""  # the commit that they are in conflict with
 
 
 class Suspended(Value, frozen=True, kw_only=True):
@@ -317,6 +322,8 @@ Event = (
     | WorkspaceMeasured
     | GuardTripped
     | Escalated
+    | ScopeRestored
+    | ScopeClosed
     | CompactionRequested
     | CompactionIntended
     | Compacted
@@ -357,6 +364,8 @@ KINDS: dict[str, type[Value]] = {
     "workspace.measured": WorkspaceMeasured,
     "guard.tripped": GuardTripped,
     "escalated": Escalated,
+    "scope.restored": ScopeRestored,
+    "scope.closed": ScopeClosed,
     "compaction.requested": CompactionRequested,
     "compaction.intended": CompactionIntended,
     "compacted": Compacted,

@@ -172,7 +172,7 @@ def _quoted(path: Path) -> str:
 
 async def find_store(git: Git, root: str, state_dir: Path) -> GitStore:
     """Looks for the repository around a folder and makes the private folder ready. ScopeError."""
-    repository = await _find_repository(git, root)
+    repository = await find_repository(git, root)
     base = state_dir / sha256(os.fsencode(root)).hexdigest()[:16]
     rules = "\n".join((*SKIPPED, "")).encode()
     if repository is None:
@@ -190,7 +190,8 @@ async def find_store(git: Git, root: str, state_dir: Path) -> GitStore:
     return store
 
 
-async def _find_repository(git: Git, root: str) -> Repository | None:
+async def find_repository(git: Git, root: str) -> Repository | None:
+    """The one around a folder, unless that ignores the folder. ScopeError where the folder is in none that can be used."""
     questions = ("--is-bare-repository", "--is-inside-git-dir", "--show-object-format")
     folders = ("--absolute-git-dir", "--git-common-dir", "--show-toplevel")
     asked = await git.run(*QUIET, "rev-parse", *questions, *folders, cwd=root, ok=(0, 128))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 
 from treadle.core.errors import ScopeError
-from treadle.core.events import BaselineTaken, Event, WorkspaceChanged, WorkspaceMeasured
+from treadle.core.events import BaselineTaken, Event, Judged, WorkspaceChanged, WorkspaceMeasured
 from treadle.kernel import actions as act
 from treadle.kernel.states import LoopState
 from treadle.ports.callback import Actor, Check
 from treadle.ports.clock import Clock, CrashPoints
 from treadle.tools.process import kill_recorded
 
+from .acceptance import ScopeEffect
 from .changes import changed_since
 from .host import Host
 from .map import MapEffect
@@ -49,6 +50,7 @@ class LoopEffects:
             if isinstance(parts.act, AgentParts)
             else None
         )
+        self.scopes = ScopeEffect(parts.isolated, points)
         self.rounds = RoundEffect(
             parts.act if isinstance(parts.act, Actor) else None,
             parts.evaluate if isinstance(parts.evaluate, Check) else None,
@@ -75,8 +77,8 @@ class LoopEffects:
                 return await self.rounds.finish(action, host)
             case act.RunActor():
                 return await self.rounds.act(action, host)
-            case act.RunCheck():
-                return await self.rounds.evaluate(action, host)
+            case act.RunCheck() | act.Conclude() | act.CloseScope():
+                return await self._ended(action, host)
             case act.TakeBaseline():
                 return await self._baseline(action, host)
             case act.MeasureWorkspace():
@@ -84,9 +86,20 @@ class LoopEffects:
             case _:
                 raise AssertionError(f"no effect performs {action}")
 
+    async def _ended(self, action: act.RunCheck | act.Conclude | act.CloseScope, host: Host) -> Event:
+        match action:
+            case act.RunCheck():
+                return await self.scopes.concluded(await self.rounds.evaluate(action, host), host)
+            case act.Conclude():
+                return await self.scopes.concluded(Judged(accept=True, feedback=action.feedback, us=0), host)
+            case act.CloseScope():
+                return await self.scopes.close(host.state)
+
     async def _baseline(self, action: act.TakeBaseline, host: Host) -> BaselineTaken:
         if self.parts.scope is None:
             return BaselineTaken(tree="", note="there is no workspace")
+        if action.onto:
+            await self.scopes.bring_in(action.onto)
         self.points.reach("before-baseline")
         tree, note = await self.parts.scope.baseline(host.execution_id, action.round)
         self.points.reach("after-baseline")

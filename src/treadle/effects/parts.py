@@ -13,7 +13,7 @@ from treadle.kernel.states import LoopState
 from treadle.ports.callback import Actor, Check
 from treadle.ports.model import Model
 from treadle.ports.prompt import Section
-from treadle.ports.scope import Scope
+from treadle.ports.scope import Isolated, Scope
 from treadle.ports.toolset import Toolset
 
 from .mounts import Mounts
@@ -54,5 +54,6 @@ class LoopParts:
     evaluate: AgentParts | Check | None  # None: a person evaluates
     scope: Scope | None
     redact: Callable[[str], str]
+    isolated: Isolated | None = None  # where the workspace is a scope of its own
     map_cache: Path | None = None  # the folder in which maps keep what they have read
     output_limit: int = 12_000  # characters of a tool's output that go into the prompt

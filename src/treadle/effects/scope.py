@@ -80,6 +80,11 @@ class GitScope(Scope):
         raw = await self._compare(store, base, head)
         return ScopeReceipt(base, head, self._paths(raw), sha256(raw).hexdigest())
 
+    async def between(self, base: str, head: str) -> list[str]:
+        """The paths by which two trees differ, as the system spells them."""
+        store = await self._found()
+        return [change.path for change in _changes(await self._compare(store, base, head))]
+
     async def diff(self, base: str, head: str | None = None) -> str:
         """A unified diff, renames as such, binary files by name only; undecodable bytes are replaced."""
         store = await self._found()

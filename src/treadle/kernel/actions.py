@@ -15,9 +15,13 @@ class Record(Value, frozen=True, kw_only=True):
 
 
 class TakeBaseline(Value, frozen=True, kw_only=True):
-    """Keep the workspace as it is at the start of this round. Ends in BaselineTaken."""
+    """Keep the workspace as it is at the start of this round. Ends in BaselineTaken.
+
+    `onto`: a commit that the scope is in conflict with, to be brought in first.
+    """
 
     round: int
+    onto: str = ""
 
 
 class Perceive(Value, frozen=True, kw_only=True):
@@ -108,6 +112,16 @@ class RunCheck(Value, frozen=True, kw_only=True):
     key: str
 
 
+class Conclude(Value, frozen=True, kw_only=True):
+    """Look whether the scope can be merged before its work is accepted (FR-16). Ends in Judged."""
+
+    feedback: str
+
+
+class CloseScope(Value, frozen=True, kw_only=True):
+    """Merge accepted work, or leave it as a branch: a barrier. Ends in ScopeClosed."""
+
+
 class Wait(Value, frozen=True, kw_only=True):
     """Nothing to do until an answer, or until that wall time. `kind` "back-off" is a wait of the engine's own."""
 
@@ -138,6 +152,8 @@ Action = (
     | RunActor
     | FinishAct
     | RunCheck
+    | Conclude
+    | CloseScope
     | Wait
     | Finish
 )

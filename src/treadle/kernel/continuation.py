@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .frame import FrameIdentity, LeaseDelta, LoopFrame, SkillActivation, ToolEffect
+from .scopes import armed
 from .states import LoopState
 
 
@@ -46,7 +47,7 @@ def frame_of(state: LoopState) -> LoopFrame:
         },
         observed_effects=tuple(_effect(effect) for effect in carried.effects),
         injected_scoped_rule_ids=tuple(carried.rules),
-        conflict_check_armed=None,
+        conflict_check_armed=armed(state),
         recalled_lessons=(),
         last_rejected_iteration_json=state.last_rejected_json,
         buffered_gate_recoveries=None,

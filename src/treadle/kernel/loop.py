@@ -22,7 +22,7 @@ from treadle.core.values import Value, replace
 
 from . import agent as agents
 from . import carried as carry
-from . import guards, permission, plan_fold, reopening, texts, window
+from . import guards, permission, plan_fold, reopening, scopes, texts, window
 from .accounts import settle_charges as _settle_charges
 from .accounts import spend as _spend
 from .accounts import unmetered_doubt as _unmetered_doubt
@@ -45,6 +45,8 @@ def _next(state: LoopState) -> Action:
         return Wait(kind=state.pending.kind, id=state.pending.id, until_us=state.pending.until_us)
     if state.status != "running":
         return Finish(status=state.status, code=state.code)
+    if (action := scopes.due(state)) is not None:
+        return action
     if (end := decided(state, boundary=_at_boundary(state))) is not None:
         return Record(event=end)
     return _act(state) if state.phase == "act" else _evaluate(state)
@@ -59,7 +61,7 @@ def _at_boundary(state: LoopState) -> bool:
 def _act(state: LoopState) -> Action:
     if state.baseline is None:
         if state.settings.baseline:
-            return TakeBaseline(round=state.round)
+            return TakeBaseline(round=state.round, onto=scopes.to_bring_in(state))
         return Record(event=ev.BaselineTaken(tree=""))
     if state.settings.act == "callback":
         if not state.callback and (action := guards.due(state)) is not None:
@@ -81,7 +83,7 @@ def _evaluate(state: LoopState) -> Action:
         case _:
             agent = state.agent
             if agent.state == "completed":
-                return Record(event=ev.Judged(accept=agent.accept is True, feedback=agent.feedback, us=0))
+                return scopes.judged(state, ev.Judged(accept=agent.accept is True, feedback=agent.feedback, us=0))
             return agents.agent_action(state)
 
 
@@ -93,7 +95,7 @@ def _callback(state: LoopState, action: type[RunActor | RunCheck]) -> Action:
 
 def _person(state: LoopState) -> Action:
     if (answer := state.answer) is not None:
-        return Record(event=ev.Judged(accept=answer.decision == "approve", feedback=answer.text, us=0))
+        return scopes.judged(state, ev.Judged(accept=answer.decision == "approve", feedback=answer.text, us=0))
     prompt = texts.is_done(state.task, state.last_output_json or state.act_failure, state.last_changed)
     return Record(event=ev.Suspended(id=f"r{state.round}.evaluation", kind="evaluation", prompt=prompt))
 
@@ -123,6 +125,7 @@ def _on_started(state: LoopState, e: ev.LoopStarted) -> LoopState:
         workspace=e.workspace,
         definition=e.definition,
         started_us=e.at_us,
+        scope=scopes.opened(e),
         agent=AgentState(prompt=e.task),
         carried=carry.started(e.settings.granted),
     )
@@ -153,7 +156,8 @@ def _on_interrupted(state: LoopState, e: ev.Interrupted) -> LoopState:
 
 
 def _on_baseline(state: LoopState, e: ev.BaselineTaken) -> LoopState:
-    return replace(state, baseline=e.tree, first_baseline=state.first_baseline or e.tree)
+    first = state.first_baseline or e.tree
+    return replace(state, baseline=e.tree, first_baseline=first, scope=scopes.brought_in(state.scope))
 
 
 def _on_prompted(state: LoopState, e: Prompted) -> LoopState:
@@ -301,7 +305,8 @@ def _on_judged(state: LoopState, e: ev.Judged) -> LoopState:
     if state.phase != "evaluate":
         raise InvalidStateTransition(state.phase, "judged")
     state = _settle_charges(_spend(state, us=e.us))
-    state = replace(state, callback="", attempt=1, processes=(), answer=None, evidence=e.evidence)
+    scope = scopes.concluded(state.scope, e)
+    state = replace(state, callback="", attempt=1, processes=(), answer=None, evidence=e.evidence, scope=scope)
     if e.accept:
         return replace(state, accepted=True, feedback=None)
     rejected = {
@@ -419,6 +424,8 @@ _FOLD: dict[type[Value], Callable[[LoopState, Any], LoopState]] = {
     ev.WorkspaceChanged: _on_workspace_changed,
     ev.LeaseChanged: permission.lease_changed,
     ev.WorkspaceMeasured: workspace_measured,
+    ev.ScopeRestored: scopes.restored,
+    ev.ScopeClosed: scopes.closed,
     ev.GuardTripped: guard_tripped,
     ev.Escalated: escalated,
     ev.CompactionRequested: window.requested,

@@ -8,6 +8,7 @@ from treadle.core.endings import Code, Status
 from treadle.core.events import Answered, Phase, Probe, StepStatus, Suspended
 from treadle.core.messages import Origin, ToolCall
 from treadle.core.plans import PlanStep
+from treadle.core.scope_events import Closing, Isolation
 from treadle.core.settings import LoopSettings
 from treadle.core.usage import NO_USAGE, Usage
 from treadle.core.values import Value
@@ -117,6 +118,17 @@ class PlanState(Value, frozen=True, kw_only=True):
 NO_PLAN = PlanState()
 
 
+class ScopeState(Value, frozen=True, kw_only=True):
+    """The isolated scope of a loop. `onto` and `conflicts` say what the last accepted work was in conflict with."""
+
+    isolation: Isolation
+    onto: str = ""  # still to be brought in
+    conflicts: tuple[str, ...] = ()
+    commit: str = ""  # what was accepted
+    closed: Closing | Literal[""] = ""
+    note: str = ""
+
+
 class LoopState(Value, frozen=True, kw_only=True):
     """Everything that decides what comes next."""
 
@@ -168,6 +180,7 @@ class LoopState(Value, frozen=True, kw_only=True):
     judge_window: WindowState = WindowState()  # an evaluating agent's
     carried: Carried = Carried()
     plan: PlanState = NO_PLAN
+    scope: ScopeState | None = None  # where act has an isolated one
     pending: Suspended | None = None
     answer: Answered | None = None
 

@@ -21,7 +21,8 @@ from .journal import Journal
 
 Rest = act.Finish | act.Wait
 INTENTS = (act.IntendModel, act.IntendCompaction)
-BARRIERS = (act.CallModel, act.Compact, act.RunTools, act.RunActor, act.RunCheck)
+BARRIERS = (act.CallModel, act.Compact, act.RunTools, act.RunActor, act.RunCheck, act.CloseScope)
+UNTIMED = (act.Conclude, act.CloseScope)  # an accepted round is not undone by a limit
 LINGER_S = 0.005  # how long reads may run until the response that asked for them is written by itself
 INBOX_S = 0.3  # how long a request from outside may lie unread while an effect runs
 
@@ -148,7 +149,7 @@ class Driver:
                 await journal.confirm()
             if self._why:
                 return  # asked to stop meanwhile: nothing has been sent
-        left = remaining_us(journal.state)
+        left = None if isinstance(action, UNTIMED) else remaining_us(journal.state)
         if left is not None and self._scope is not None:
             self._left_us = left
             self._scope.deadline = anyio.current_time() + max(left, 1) / 1e6

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from treadle.core.errors import LedgerDamaged
+from treadle.core.scope_events import OnAccept
 from treadle.core.values import Value
 from treadle.tools.mcp import MCPServer, read_servers, server_from_text
 
@@ -40,6 +41,8 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
     escalate_after: int = 2
     guards: dict[str, int] = {}  # noqa: RUF012 - msgspec copies it
     must_change: bool | None = None
+    isolate: bool = False
+    on_accept: OnAccept = "merge"
     window: int | None = None
     compact: Literal["off", "micro", "auto", "full"] = "full"
     compact_at: float = 0.8
@@ -72,6 +75,8 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
             guards=self.guards,
             must_change=self.must_change,
             plan=self.plan,
+            isolate=self.isolate,
+            on_accept=self.on_accept,
         )
 
     def _act(self) -> Agent | Command:

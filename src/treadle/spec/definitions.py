@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from treadle.core.errors import ConfigurationError, DefinitionError
 from treadle.core.messages import Message
+from treadle.core.scope_events import OnAccept
 from treadle.core.settings import Guards, with_guards
 from treadle.kernel.leases import parse as parse_capability
 from treadle.ports.callback import Actor, Check, RoundContext, Verdict
@@ -148,7 +149,9 @@ class Loop:
     `act` works on the task; `evaluate` accepts or rejects with feedback, which opens the next round, up to `max_rounds`.
     `evaluate` as a string is a command. The limits are totals over act and evaluate. `guards` are thresholds by name ("repeat": 6;
     0 is off), for act and evaluate alike. `must_change`: whether the task must change something in the workspace; where it is
-    None its words tell. With True, nothing is accepted without a change.
+    None its words tell. With True, nothing is accepted without a change. `isolate`: act works in a git worktree of the
+    workspace's repository, on a branch of its own that starts at HEAD; what is accepted is merged, or left as a branch, as
+    `on_accept` says.
     """
 
     name: str
@@ -165,6 +168,8 @@ class Loop:
     guards: Mapping[str, int] = field(default_factory=_no_guards)
     must_change: bool | None = None
     plan: bool = False  # act only looks until a person has approved its plan (plan mode)
+    isolate: bool = False
+    on_accept: OnAccept = "merge"
     input_type: type[Any] | None = None  # str, or a pydantic model or dataclass; the task text is made by `prompt`
     prompt: Callable[[Any], str] | None = None
     version: str = "1"
@@ -179,6 +184,8 @@ class Loop:
             raise DefinitionError(f"max_time_s must be above 0, not {self.max_time_s}.")
         check_cost("max_cost_usd", self.max_cost_usd)
         check_guards(self.guards)
+        if self.on_accept not in ("merge", "branch"):
+            raise DefinitionError(f"on_accept is merge or branch, not {self.on_accept!r}.")
         if isinstance(self.evaluate, str) and not self.evaluate.strip():
             raise DefinitionError("The check command is empty.")
         if self.plan and not isinstance(self.act, Agent):

@@ -100,6 +100,10 @@ class Act(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = None
     protect: Annotated[tuple[Line, ...], Meta(description="paths that it may not write, as globs")] = ()
     sandbox: Annotated[bool, Meta(description="run its commands in a sandbox")] = False
+    isolate: Annotated[bool, Meta(description="act in a git worktree on a branch of its own, starting at HEAD")] = False
+    on_accept: Annotated[
+        Literal["merge", "branch"] | None, Meta(description="what becomes of accepted work that is isolated")
+    ] = None
     mcp: Annotated[tuple[Line, ...], Meta(description="MCP servers, as NAME=COMMAND or NAME=URL")] = ()
     skills: Annotated[tuple[Line, ...], Meta(description="folders of skills, instead of the workspace's own")] = ()
     allow: Annotated[
@@ -163,12 +167,7 @@ def contradictions(file: LoopFile) -> list[tuple[str, str]]:
         with_guards(Guards(), file.control.guards)
     except ConfigurationError as error:
         found.append(("control.guards", str(error)))
-    if file.act.agent_command and file.foundation.escalate_to:
-        found.append(("foundation.escalate_to", "a command acts, and it has no ladder of models. Leave one out."))
-    if file.act.agent_command and file.foundation.model:
-        found.append(
-            ("act.agent_command", "both a command and foundation.model are given: one of them acts. Leave one out.")
-        )
+    found += _of_act(file)
     if file.verify.check and file.verify.judge:
         found.append(("verify.judge", "both check and judge are given: one of them decides. Leave one out."))
     cost = file.control.max_cost
@@ -184,6 +183,19 @@ def contradictions(file: LoopFile) -> list[tuple[str, str]]:
     for index, edge in enumerate(file.canvas.edges):
         if edge.target not in AGENT_TRANSITIONS[edge.source]:
             found.append((f"canvas.edges.{index}", illegal(edge.source, edge.target)))
+    return found
+
+
+def _of_act(file: LoopFile) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    if file.act.agent_command and file.foundation.escalate_to:
+        found.append(("foundation.escalate_to", "a command acts, and it has no ladder of models. Leave one out."))
+    if file.act.agent_command and file.foundation.model:
+        found.append(
+            ("act.agent_command", "both a command and foundation.model are given: one of them acts. Leave one out.")
+        )
+    if file.act.on_accept and not file.act.isolate:
+        found.append(("act.on_accept", "goes with isolate: true; without it act works in the workspace itself."))
     return found
 
 
@@ -216,6 +228,8 @@ def flags(file: LoopFile) -> dict[str, Any]:
         "agent_command": act.agent_command,
         "protect": list(act.protect) or None,
         "sandbox": act.sandbox or None,
+        "isolate": act.isolate or None,
+        "on_accept": act.on_accept,
         "mcp": list(act.mcp) or None,
         "skills": list(act.skills) or None,
         "allow": None if act.allow is None else list(act.allow),

@@ -24,6 +24,17 @@ LOOP_POINTS = (
     "before-baseline",
     "after-baseline",
 )
+SCOPE_POINTS = (
+    "before-scope",
+    "after-scope",
+    "before-conflict-check",
+    "after-conflict-check",
+    "before-bring-in",
+    "after-bring-in",
+    "before-close",
+    "after-close",
+)
+"""Only where a loop is isolated."""
 WORKFLOW_POINTS = (
     "phase-intended",
     "before-perform",
@@ -71,7 +82,7 @@ def crash_points(spec: str) -> CrashPoints:
     if not spec:
         return NO_CRASH_POINTS
     name, _, nth = spec.partition(":")
-    points = (*LOOP_POINTS, *WORKFLOW_POINTS, *LEDGER_POINTS)
+    points = (*LOOP_POINTS, *SCOPE_POINTS, *WORKFLOW_POINTS, *LEDGER_POINTS)
     if name not in points or not (nth or "1").isdecimal() or nth == "0":
         known = ", ".join(points)
         raise ConfigurationError(f"TREADLE_CRASH_AT={spec!r} is no crash point. Known: {known}; POINT or POINT:N.")
