@@ -48,6 +48,8 @@ def rest_of(execution_id: str, state: AnyState, *, store: str = "", short_id: st
         colour, why = row.colour, row.banner
     if state.pending is not None and state.pending.kind != "quota":
         why = f"{why}: {one_line(state.pending.prompt, 160)}"
+    elif state.scope is not None and state.scope.note:
+        why = f"{why}: {one_line(state.scope.note, 200)}"
     elif state.evidence:
         why = f"{why}: {one_line(state.evidence, 160)}"
     return Rest(label, colour, why, accounts(state), next_command(short_id or execution_id, state, store=store))
@@ -85,6 +87,8 @@ def next_command(execution_id: str, state: LoopState, *, store: str = "") -> str
         return f"treadle resume {name}"
     if not is_final(status, code):
         return f"treadle {RETRY} {name}"
+    if state.scope is not None and state.scope.closed in ("", "branch", "kept"):
+        return f"treadle scope {'merge' if state.scope.closed else 'diff'} {name}"
     return f"treadle diff {name}"
 
 

@@ -89,3 +89,16 @@ def _last_tree(state: LoopState) -> str:
 def inside(loop: Loop, state: LoopState) -> Loop:
     """The loop in its scope."""
     return replace(loop, workspace=state.workspace)
+
+
+async def remarks(state: LoopState) -> list[str]:
+    """What a person should know of a scope that has just been opened, in sentences."""
+    if state.scope is None:
+        return []
+    here, isolation = Here(), state.scope.isolation
+    told: list[str] = []
+    if await here.text(isolation.origin, "status", "--porcelain", "--untracked-files=no"):
+        told.append("uncommitted changes of the workspace are not in its scope, which starts at HEAD.")
+    if await to_thread.run_sync(Path(isolation.folder, ".gitmodules").exists):
+        told.append("submodules are empty in its scope: git submodule update --init there, if the task needs them.")
+    return told

@@ -29,6 +29,8 @@ async def moved(carried: Carried, workspace: Path | None, state_dir: Path, store
     if not here.is_dir():
         raise ConfigurationError(f"Its workspace {here} is not there. Say where it is here: --workspace DIR.")
     told: list[ev.Event] = []
+    if state.scope is not None and not state.scope.closed and str(here) != state.workspace:
+        told.append(ev.ScopeClosed(how="kept", note="the execution was carried away from its scope"))
     if str(here) != state.workspace:
         told.append(_adopted(state, str(here), actor))
     scope = scope_at(here, state_dir, store)
@@ -41,7 +43,7 @@ async def moved(carried: Carried, workspace: Path | None, state_dir: Path, store
 def _adopted(state: LoopState, workspace: str, actor: str) -> ev.Adopted:
     definition = state.definition
     if definition.startswith("{"):
-        definition = encode(replace(decode(definition), workspace=workspace))
+        definition = encode(replace(decode(definition), workspace=workspace, isolate=False))
     return ev.Adopted(
         actor=actor,
         settings=state.settings,

@@ -237,17 +237,22 @@ async def begin(
     runtime: Runtime, *, definition: CommandLineLoop, task: str, execution_id: str | None, after: str = ""
 ) -> Session:
     """Starts it, once the endpoint has been seen to be there. `after` is an earlier execution that the model is told of."""
+    from treadle.app.isolating import remarks
     from treadle.app.logs import tail_for_prompt
     from treadle.core.redaction import Redactor, secrets_of
     from treadle.spec.commandline import encode
 
+    from .output import warn
     from .preflight import reachable
 
     await reachable(definition.base_url, runtime.settings.environ)
     if after and task.strip():
         earlier = await tail_for_prompt(runtime.ledger, after, Redactor(secrets_of(runtime.settings.environ)).redact)
         task = f"{task}\n\n{earlier}"
-    return await runtime.start(definition.to_loop(), task, execution_id=execution_id, definition=encode(definition))
+    session = await runtime.start(definition.to_loop(), task, execution_id=execution_id, definition=encode(definition))
+    for remark in await remarks(session.state):
+        warn(remark)
+    return session
 
 
 ONLY_FOR_A_MODEL = {

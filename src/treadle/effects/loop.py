@@ -122,7 +122,7 @@ class LoopEffects:
     async def workspace_changed(self, state: LoopState, since_us: int) -> WorkspaceChanged | None:
         """What somebody changed in the workspace after the last record (AG-28)."""
         scope = self.parts.scope
-        if scope is None or not state.baseline:
+        if scope is None or not state.baseline or state.accepted:
             return None
         receipt = await scope.receipt(state.baseline)
         paths = changed_since(scope.root, receipt.paths, since_us)

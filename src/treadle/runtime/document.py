@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from treadle.core.endings import exit_code
 from treadle.core.usage import Usage
 from treadle.kernel.budget import possibly_charged
-from treadle.kernel.states import LoopState
+from treadle.kernel.states import LoopState, ScopeState
 
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
@@ -56,7 +56,19 @@ def document(execution_id: str, state: LoopState, *, signal: str = "") -> dict[s
         "act_elapsed_ms": act.us // 1000,
         "task": state.task,
         "workspace": state.workspace,
+        **({} if state.scope is None else {"scope": _scope(state.scope)}),
         "exit_code": exit_code(state.status, state.code, signal=signal),
+    }
+
+
+def _scope(scope: ScopeState) -> dict[str, Any]:
+    return {
+        "branch": scope.isolation.branch,
+        "target": scope.isolation.target or None,
+        "commit": scope.commit or None,
+        "conflicts": list(scope.conflicts),
+        "closed": scope.closed or None,
+        "note": scope.note or None,
     }
 
 

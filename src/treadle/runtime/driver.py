@@ -143,7 +143,7 @@ class Driver:
         if isinstance(action, act.RunTools) and action.calls[0].kind == "read":
             # The response is written while the reads run; quick ones share the commit (decision 12).
             timer = journal.flush_later(LINGER_S)
-        elif isinstance(action, BARRIERS):
+        elif isinstance(action, BARRIERS) or (isinstance(action, act.TakeBaseline) and action.onto):
             await journal.flush()  # a barrier: what is paid or changed next has its intent on disk (LG-04)
             if journal.ledger.lapsed():  # and it must still be ours to pay or change (RT-03)
                 await journal.confirm()
