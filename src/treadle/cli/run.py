@@ -95,13 +95,7 @@ def parser(name: str) -> Parser:
     made.option("--protect", metavar="GLOB", action="append", help="paths that it may not write; may be repeated")
     equipment(made)
     made.flag("--sandbox", help="run its commands in a sandbox (bubblewrap)")
-    made.flag("--isolate", help="act in a git worktree on a branch of its own, starting at HEAD")
-    made.option(
-        "--on-accept",
-        metavar="merge|branch",
-        type=one_of("--on-accept", ("merge", "branch")),
-        help="what becomes of accepted work with --isolate (default: merge, into the branch that is checked out)",
-    )
+    _isolation_options(made)
     made.guard()
     made.flag("--must-change", help="accept nothing without a change in the workspace")
     made.flag("--plan", help="change nothing before a person has approved its plan (treadle plan)")
@@ -122,6 +116,16 @@ def parser(name: str) -> Parser:
     made.flag("--detach", help="run in the background, and print the execution's id")
     made.add_argument("--detached", help=argparse.SUPPRESS)
     return made.json().quiet()
+
+
+def _isolation_options(made: Parser) -> None:
+    made.flag("--isolate", help="act in a git worktree on a branch of its own, starting at HEAD")
+    made.option(
+        "--on-accept",
+        metavar="merge|branch",
+        type=one_of("--on-accept", ("merge", "branch")),
+        help="what becomes of accepted work with --isolate (default: merge, into the branch that is checked out)",
+    )
 
 
 def _window_options(made: Parser) -> None:
