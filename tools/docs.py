@@ -9,6 +9,7 @@ from pathlib import Path
 
 from treadle.core.endings import ENDINGS
 from treadle.kernel.states import AGENT_TRANSITIONS
+from treadle.spec.patterns import cards, objects
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -48,6 +49,28 @@ def states(text: str) -> str:
     )
 
 
+def loop_objects() -> str:
+    """Which type does the work of each loop object, and which patterns take it in or give it on."""
+    lines = [
+        "# Loop objects",
+        "",
+        "The patterns that a loop is made of (`treadle patterns`) hand 29 objects to one another. This page says which type does the work",
+        "of each, and what works with it. It is made from the package's own data by `python tools/docs.py`; a test looks up every name.",
+        "",
+        "| Loop object | Type | What it is | With | Patterns |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, one in objects().items():
+        where = ", ".join(card.id.removeprefix("agent-") for card in cards() if name in (*card.inputs, *card.outputs))
+        more = ", ".join(f"`{_named(other)}`" for other in one.others) or NONE
+        lines.append(f"| {name} | `{_named(one.type)}` | {one.does} | {more} | {where} |")
+    return "\n".join([*lines, ""])
+
+
+def _named(path: str) -> str:
+    return path.removeprefix("treadle.").replace(":", ".")
+
+
 def _targets(names: frozenset[str]) -> str:
     return ", ".join(name for name in AGENT_TRANSITIONS if name in names)
 
@@ -55,7 +78,11 @@ def _targets(names: frozenset[str]) -> str:
 def pages() -> dict[Path, str]:
     """Each page that is made, with what should stand in it."""
     loop = DOCS / "explanation" / "loop.md"
-    return {DOCS / "reference" / "endings.md": endings(), loop: states(loop.read_text(encoding="utf-8"))}
+    return {
+        DOCS / "reference" / "endings.md": endings(),
+        DOCS / "reference" / "loop-objects.md": loop_objects(),
+        loop: states(loop.read_text(encoding="utf-8")),
+    }
 
 
 def main() -> int:

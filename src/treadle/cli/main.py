@@ -50,6 +50,8 @@ COMMANDS: dict[str, Entry] = {
         "scope", "Worktrees of isolated loops: list, compare, merge, drop.", ("ls", "diff", "merge", "drop")
     ),
     "map": Entry("map", "What of a folder a model should see for a task, within a budget."),
+    "patterns": Entry("patterns", "The patterns that a loop is made of, and how each can go wrong."),
+    "lint": Entry("lint", "Check a loop file against the patterns."),
     "worker": Entry("worker", "Keep going on with executions that nobody owns; made for systemd."),
     "recover": Entry("worker", "The same, once."),
     "studio": Entry("studio", "Compose, watch and steer loops in a browser."),

@@ -265,6 +265,10 @@ ONLY_FOR_A_MODEL = {
     "model": "Both --agent-command and --model are given: one of them acts. Leave one out.",
     "map_budget": "--map-budget is for a model; a command that acts looks at the workspace itself.",
     "plan": "--plan holds a model back until its plan is approved; a command cannot be held back. Leave one out.",
+    "allow": "--allow is kept at each call of a model; a command makes none and cannot be held to it. Leave one out.",
+    "may_ask": "--may-ask is for a model; a command cannot ask. Leave one out.",
+    "skills": "--skills is for a model; a command brings its own. Leave one out.",
+    "sandbox": "--sandbox is for the commands that a model runs; start the command itself in one. Leave one out.",
 }
 """Flags that mean nothing to a command that acts, and what is said of each."""
 

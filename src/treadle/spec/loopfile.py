@@ -17,6 +17,8 @@ from treadle.core.settings import Guards, with_guards
 from treadle.core.values import Value
 from treadle.kernel.states import AGENT_TRANSITIONS, AgentStateName
 
+from .definitions import LEAST_RATIO, LEAST_WINDOW
+
 FORMAT = 1
 DURATION = r"^(\d+(\.\d+)?h)?(\d+(\.\d+)?m)?(\d+(\.\d+)?s)?$"
 
@@ -63,6 +65,9 @@ class Control(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
         dict[Line, Annotated[int, Meta(ge=0)]], Meta(description="thresholds of guards by name, such as repeat: 6")
     ] = field(default_factory=dict[str, int])
     must_change: Annotated[bool, Meta(description="accept nothing without a change in the workspace")] = False
+    plan: Annotated[
+        bool, Meta(description="the padlock before executing: change nothing before a person has approved the plan")
+    ] = False
 
 
 class Foundation(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,6 +87,20 @@ class Foundation(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(description="rejections in a row until the next model; 0: not for that"),
     ] = None
     instructions: Annotated[Text, Meta(description="added to the static system prompt")] = ""
+    window: Annotated[
+        Annotated[int, Meta(ge=LEAST_WINDOW, le=100_000_000)] | None,
+        Meta(description="tokens that the model reads at once, where that is not known"),
+    ] = None
+    compact: Annotated[
+        Literal["off", "micro", "auto", "full"] | None,
+        Meta(
+            description="how deep a conversation that fills the window is compacted at most; full where nothing is said"
+        ),
+    ] = None
+    compact_at: Annotated[
+        Annotated[float, Meta(ge=LEAST_RATIO, le=1)] | None,
+        Meta(description="the share of the window at which that is due; 0.8 where nothing is said"),
+    ] = None
 
 
 class Perceive(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -187,16 +206,32 @@ def contradictions(file: LoopFile) -> list[tuple[str, str]]:
 
 
 def _of_act(file: LoopFile) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    if file.act.agent_command and file.foundation.escalate_to:
-        found.append(("foundation.escalate_to", "a command acts, and it has no ladder of models. Leave one out."))
-    if file.act.agent_command and file.foundation.model:
-        found.append(
-            ("act.agent_command", "both a command and foundation.model are given: one of them acts. Leave one out.")
-        )
+    found = _of_a_command(file) if file.act.agent_command else []
     if file.act.on_accept and not file.act.isolate:
         found.append(("act.on_accept", "goes with isolate: true; without it act works in the workspace itself."))
     return found
+
+
+def _of_a_command(file: LoopFile) -> list[tuple[str, str]]:
+    """What goes with a model alone."""
+    said = (
+        (
+            file.foundation.escalate_to,
+            "foundation.escalate_to",
+            "a command acts, and it has no ladder of models. Leave one out.",
+        ),
+        (
+            file.foundation.model,
+            "act.agent_command",
+            "both a command and foundation.model are given: one of them acts. Leave one out.",
+        ),
+        (
+            file.control.plan,
+            "control.plan",
+            "a command acts, and it cannot be held back until a plan is approved. Leave one out.",
+        ),
+    )
+    return [(path, words) for given, path, words in said if given]
 
 
 def illegal(source: AgentStateName, target: AgentStateName) -> str:
@@ -241,6 +276,10 @@ def flags(file: LoopFile) -> dict[str, Any]:
         "max_time": control.max_time,
         "guard": control.guards or None,
         "must_change": control.must_change or None,
+        "plan": control.plan or None,
+        "window": foundation.window,
+        "compact": foundation.compact,
+        "compact_at": foundation.compact_at,
         "escalate_to": list(foundation.escalate_to) or None,
         "escalate_after": foundation.escalate_after,
     }

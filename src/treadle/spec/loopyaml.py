@@ -49,6 +49,18 @@ def look(text: str) -> tuple[LoopFile | None, list[Finding]]:
     return file, [_finding(tree, tuple(path.split(".")), f"{path} {text}") for path, text in contradictions(file)]
 
 
+def said(text: str) -> frozenset[str]:
+    """The dotted path of every key that has a value, down to what stands in a section. Empty for what cannot be read."""
+    tree, findings = _tree(text)
+    return frozenset() if findings else frozenset(_paths(_plain(tree), ""))
+
+
+def placed(text: str, found: Sequence[tuple[str, str]]) -> list[Finding]:
+    """Each (path, message) with its place in the text, or with that of the nearest section above it."""
+    tree, _ = _tree(text)
+    return [_finding(tree, tuple(path.split(".")), message) for path, message in found]
+
+
 def updated(text: str, spec: Mapping[str, Any]) -> str:
     """The text that says `spec`, with the comments and the order that the old text had. LoopFileError for what is no YAML."""
     tree, findings = _tree(text or NEW)
@@ -144,6 +156,18 @@ def _plain(node: Any, depth: int = 0) -> Any:
         if isinstance(node, kind):
             return kind(node)
     return str(node)
+
+
+def _paths(plain: Any, above: str) -> list[str]:
+    if not isinstance(plain, dict):
+        return []
+    found: list[str] = []
+    for key, value in cast("dict[str, Any]", plain).items():
+        path = f"{above}{key}"
+        if value is False or value in ([], "") or (value is None and above):
+            continue
+        found += [path, *_paths(value, f"{path}.")]
+    return found
 
 
 def _unknown(plain: Any, kind: type[Any], path: tuple[str, ...]) -> list[tuple[tuple[str, ...], str]]:
