@@ -43,12 +43,14 @@ def floor(file: Path, commits: int) -> list[float]:
     return marks
 
 
-async def small(folder: Path, tasks: int, shape: str) -> list[float]:
-    """When each of that many small tasks was performed."""
+async def small(folder: Path, tasks: int, shape: str) -> tuple[list[float], list[float]]:
+    """When each of that many small tasks was performed, by the clock and by the processor time of this process."""
     marks: list[float] = []
+    busy: list[float] = []
 
     async def perform(ctx: Any) -> dict[str, Any]:
         marks.append(time.perf_counter())
+        busy.append(time.process_time())
         return {"task": ctx.task, "at": len(marks)}
 
     keys = [f"task-{number:05d}" for number in range(tasks)]
@@ -61,12 +63,14 @@ async def small(folder: Path, tasks: int, shape: str) -> list[float]:
     assert session.state.code == "accepted", session.state.evidence
     await session.close()
     await ledger.close()
-    return marks
+    return marks, busy
 
 
 def small_tasks(tasks: int, repeats: int) -> dict[str, Any]:
-    """Time a task over the floor's, turn about, and the last tenth of the tasks over the first."""
+    """Time a task over the floor's, turn about; its processor time; and of both the last tenth of the tasks over the first."""
     ratios: dict[str, list[float]] = {shape: [] for shape in SHAPES}
+    spent: dict[str, list[float]] = {shape: [] for shape in SHAPES}
+    spent_flat: dict[str, list[float]] = {shape: [] for shape in SHAPES}
     flat: dict[str, list[float]] = {shape: [] for shape in SHAPES}
     floors: list[float] = []
     tenth = max(1, tasks // 10)
@@ -74,15 +78,19 @@ def small_tasks(tasks: int, repeats: int) -> dict[str, Any]:
         for shape in SHAPES:
             with tempfile.TemporaryDirectory() as folder:
                 base = floor(Path(folder) / "before.db", tasks // 2)
-                marks = asyncio.run(small(Path(folder), tasks, shape))
+                marks, busy = asyncio.run(small(Path(folder), tasks, shape))
                 base_ms = _each_ms(base + floor(Path(folder) / "after.db", tasks // 2)[1:])
             floors.append(base_ms)
             ratios[shape].append(_each_ms(marks) / base_ms)
             flat[shape].append(_each_ms(marks[-tenth:]) / _each_ms(marks[:tenth]))
+            spent[shape].append(_each_ms(busy))
+            spent_flat[shape].append(_each_ms(busy[-tenth:]) / _each_ms(busy[:tenth]))
     found: dict[str, Any] = {"tasks": tasks, "floor_ms": round(statistics.median(floors), 3)}
     for shape in SHAPES:
         found[f"{shape}_ratio"] = round(statistics.median(ratios[shape]), 2)
         found[f"{shape}_last_over_first"] = round(statistics.median(flat[shape]), 2)
+        found[f"{shape}_cpu_ms"] = round(statistics.median(spent[shape]), 3)
+        found[f"{shape}_cpu_last_over_first"] = round(statistics.median(spent_flat[shape]), 2)
     return found
 
 

@@ -107,10 +107,19 @@ def test_the_first_that_is_accepted_ends_the_others(place: Place, workspace: Pat
     async def failing(ctx: Any) -> None:
         raise ValueError("cannot")
 
-    async def any_text(ctx: Any, output: Any) -> Any:
-        return accept() if output["text"] == "good" else reject("no")
+    refused = anyio.Event()
 
-    candidates = [slow, failing, writing("poor"), writing("good")]
+    async def good(ctx: Any) -> Any:
+        await refused.wait()
+        return await writing("good")(ctx)
+
+    async def any_text(ctx: Any, output: Any) -> Any:
+        if output["text"] == "good":
+            return accept()
+        refused.set()
+        return reject("no")
+
+    candidates = [slow, failing, writing("poor"), good]
     result = place.run(in_a_task(candidates, any_text, found, workspace=workspace))
     assert result.status == "done", result.document
     (taken,) = found

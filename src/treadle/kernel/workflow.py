@@ -92,13 +92,14 @@ def _decision(state: WorkflowState) -> Value | None:
     if state.attention:
         return _attend(state, state.attention[0])
     if state.doomed:
-        task, because = state.doomed[0]
-        return ev.TaskSkipped(task=task, because=because)
+        task = state.doomed.first()
+        return ev.TaskSkipped(task=task, because=state.doomed[task])
     if stopping(state):
         return None if state.running else _failed(state)
-    if state.ready and state.quota is None and len(state.running) < state.settings.concurrency:
+    wants = bool(state.ahead or state.ready)
+    if wants and state.quota is None and len(state.running) < state.settings.concurrency:
         return _start(state)
-    if not state.active and not state.waiting and not state.ready:
+    if not wants and not state.active and not state.waiting:
         return _failed(state) if state.failed else _done(state)
     return None
 
@@ -152,7 +153,7 @@ def retry_at(retry: ev.RetrySettings, tries: int, failure: ev.PhaseFailed) -> in
 
 
 def _start(state: WorkflowState) -> Value | None:
-    key = state.ready[0]
+    key = state.ahead[0] if state.ahead else state.ready.first()
     task, settings = state.begun(key), state.task(key)
     assert task is not None
     if settings.conditional and not task.decided:

@@ -6,6 +6,7 @@ from typing import Any
 
 from treadle.core import workflow_events as ev
 from treadle.core.errors import InvalidStateTransition, OutsideRound
+from treadle.core.persistent import PersistentMap
 from treadle.core.usage import NO_USAGE, Usage
 from treadle.core.values import replace
 
@@ -17,7 +18,7 @@ def put(state: WorkflowState, key: str, task: TaskState, us: int = 0, **changes:
     """The state with this task as it is now, one event later."""
     total = replace(state.total, us=state.total.us + us) if us else state.total
     changes.setdefault("total", total)
-    return replace(state, seq=state.seq + 1, active={**state.active, key: task}, **changes)
+    return replace(state, seq=state.seq + 1, active=state.active.put(key, task), **changes)
 
 
 def ended(state: WorkflowState, task: TaskState, **changes: Any) -> tuple[TaskState, dict[str, Any]]:
@@ -75,12 +76,13 @@ def on_child_started(state: WorkflowState, e: ev.ChildStarted) -> WorkflowState:
 def on_child_charged(state: WorkflowState, e: ev.ChildCharged) -> WorkflowState:
     """What the child has spent counts; nothing is held for it any more."""
     where = "active" if e.task in state.active else "failed"
-    task: TaskState | None = getattr(state, where).get(e.task)
+    tasks: PersistentMap[TaskState] = getattr(state, where)
+    task: TaskState | None = tasks.get(e.task)
     if task is None or e.child not in task.children:
         raise InvalidStateTransition(f"{e.task}: not active", f"child {e.child}")
     old = task.children[e.child]
     child = replace(old, reserve=NO_USAGE, usage=old.usage + e.usage, in_doubt=plus(old.in_doubt, e.in_doubt))
-    tasks = {**getattr(state, where), e.task: replace(task, children={**task.children, e.child: child})}
+    tasks = tasks.put(e.task, replace(task, children={**task.children, e.child: child}))
     total = state.total
     return replace(
         state,

@@ -109,7 +109,7 @@ def standing(state: WorkflowState) -> tuple[Status, Code]:
         return state.status, state.code
     if state.quota is not None:
         return "paused", "quota"
-    if state.ready or state.timers or not state.asking:
+    if state.ahead or state.ready or state.timers or not state.asking:
         return "running", ""
     kinds = {question.kind for key in state.asking for question in state.active[key].questions}
     return "waiting-input", "question" if "question" in kinds else "approval"

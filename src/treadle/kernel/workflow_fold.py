@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from treadle.core import workflow_events as ev
 from treadle.core.endings import RETRY, ending
 from treadle.core.errors import AnswerRefused, InvalidStateTransition
+from treadle.core.persistent import PersistentMap
 from treadle.core.values import Value, replace
 
 from .workflow_accounts import ended, inside, on_charge, on_child_charged, on_child_started, on_usage, put
 from .workflow_budget import extended
-from .workflow_states import Done, Step, TaskState, Totals, WorkflowState
+from .workflow_states import Done, Step, TaskState, WorkflowState
 
 
 def _on_started(state: WorkflowState, e: ev.WorkflowStarted) -> WorkflowState:
@@ -32,8 +33,8 @@ def _on_started(state: WorkflowState, e: ev.WorkflowStarted) -> WorkflowState:
         fingerprint=e.fingerprint,
         definition=e.definition,
         started_us=e.at_us,
-        waiting={task.key: len(task.after) for task in e.settings.tasks if task.after},
-        ready=tuple(task.key for task in e.settings.tasks if not task.after),
+        waiting=PersistentMap((task.key, len(task.after)) for task in e.settings.tasks if task.after),
+        ready=PersistentMap((task.key, None) for task in e.settings.tasks if not task.after),
     )
 
 
@@ -58,19 +59,26 @@ def _without(keys: tuple[str, ...], key: str) -> tuple[str, ...]:
     return tuple(k for k in keys if k != key) if key in keys else keys
 
 
+def _taken(state: WorkflowState, key: str) -> dict[str, Any]:
+    """The task has got what it waited for, and wants no slot any more."""
+    if key in state.ahead:
+        return {"ahead": _without(state.ahead, key)}
+    return {"ready": state.ready.without(key)}
+
+
 def _on_condition_asked(state: WorkflowState, e: ev.ConditionAsked) -> WorkflowState:
     task = replace(_active(state, e.task, "ready"), step="deciding")
-    return put(state, e.task, task, ready=_without(state.ready, e.task), running=(*state.running, e.task))
+    return put(state, e.task, task, running=(*state.running, e.task), **_taken(state, e.task))
 
 
 def _on_condition(state: WorkflowState, e: ev.ConditionDecided) -> WorkflowState:
     task = _active(state, e.task, "deciding")
     running = _without(state.running, e.task)
     if e.go:
-        ready = (e.task, *state.ready)
-        return put(state, e.task, replace(task, step="ready", decided=True), running=running, ready=ready)
-    state = put(state, e.task, replace(task, step="ready"), running=running)
-    return replace(state, doomed=(*state.doomed, (e.task, "")))
+        ahead = (e.task, *state.ahead)
+        return put(state, e.task, replace(task, step="ready", decided=True), running=running, ahead=ahead)
+    doomed = state.doomed.put(e.task, "")
+    return put(state, e.task, replace(task, step="ready"), running=running, doomed=doomed)
 
 
 def _on_phase_started(state: WorkflowState, e: ev.PhaseStarted) -> WorkflowState:
@@ -91,7 +99,7 @@ def _on_phase_started(state: WorkflowState, e: ev.PhaseStarted) -> WorkflowState
         failure=None,
     )
     total = replace(state.total, attempts=state.total.attempts + new)
-    return put(state, e.task, task, ready=_without(state.ready, e.task), running=(*state.running, e.task), total=total)
+    return put(state, e.task, task, running=(*state.running, e.task), total=total, **_taken(state, e.task))
 
 
 def _over(state: WorkflowState, key: str, us: int, **changes: Any) -> WorkflowState:
@@ -106,9 +114,10 @@ def _on_phase_stopped(state: WorkflowState, e: ev.PhaseStopped) -> WorkflowState
     task = state.active.get(e.task)
     if task is not None and task.step == "deciding":
         running = _without(state.running, e.task)
-        return put(state, e.task, replace(task, step="ready"), e.us, running=running, ready=(*state.ready, e.task))
+        ready = state.ready.put(e.task, None)
+        return put(state, e.task, replace(task, step="ready"), e.us, running=running, ready=ready)
     state = _over(state, e.task, e.us, step="ready")
-    return replace(state, ready=(*state.ready, e.task))
+    return replace(state, ready=state.ready.put(e.task, None))
 
 
 def _on_phase_failed(state: WorkflowState, e: ev.PhaseFailed) -> WorkflowState:
@@ -123,15 +132,16 @@ def _on_phase_failed(state: WorkflowState, e: ev.PhaseFailed) -> WorkflowState:
 
 def _on_retry(state: WorkflowState, e: ev.RetryScheduled) -> WorkflowState:
     task = replace(_active(state, e.task, "failed"), step="back-off")
-    timers = {**state.timers, e.task: e.until_us}
+    timers = state.timers.put(e.task, e.until_us)
     return put(state, e.task, task, attention=_without(state.attention, e.task), timers=timers)
 
 
 def _on_due(state: WorkflowState, e: ev.TaskDue) -> WorkflowState:
     task = _active(state, e.task, "back-off", "asking")
-    timers = {key: until for key, until in state.timers.items() if key != e.task}
+    timers = state.timers.without(e.task)
     if task.step == "back-off":
-        return put(state, e.task, replace(task, step="ready"), timers=timers, ready=(*state.ready, e.task))
+        ready = state.ready.put(e.task, None)
+        return put(state, e.task, replace(task, step="ready"), timers=timers, ready=ready)
     task = replace(task, step="accepted")
     return put(state, e.task, task, timers=timers, attention=(*state.attention, e.task))
 
@@ -141,7 +151,7 @@ def _on_candidate(state: WorkflowState, e: ev.CandidateSaved) -> WorkflowState:
         raise InvalidStateTransition(f"{e.task}: check", "candidate")
     changes = {"candidate_at": state.seq + 1, "phase": "check", "step": "ready", "replay": False}
     state = _over(state, e.task, e.us, answers=(), children={}, **changes)
-    return replace(state, ready=(e.task, *state.ready))  # a round goes on before another task begins
+    return replace(state, ahead=(e.task, *state.ahead))
 
 
 def _on_judged(state: WorkflowState, e: ev.RoundJudged) -> WorkflowState:
@@ -157,7 +167,7 @@ def _on_judged(state: WorkflowState, e: ev.RoundJudged) -> WorkflowState:
         return replace(state, attention=(*state.attention, e.task))
     changes |= {"round": task.round + 1, "phase": "attempt", "candidate_at": None, "feedback": e.feedback}
     state = _over(state, e.task, e.us, step="ready", **changes)
-    return replace(state, ready=(e.task, *state.ready))
+    return replace(state, ahead=(e.task, *state.ahead))
 
 
 # ---- a task ends
@@ -169,25 +179,21 @@ def _on_finished(state: WorkflowState, e: ev.TaskFinished) -> WorkflowState:
     at = task.candidate_at if task.step == "accepted" and task.candidate_at is not None else seq
     if task.step == "running":
         state = replace(_over(state, e.task, e.us), seq=state.seq)
-    active = {key: other for key, other in state.active.items() if key != e.task}
-    done = {**state.done, e.task: Done(at=at, attempt=task.attempt, rounds=task.round)}
     waiting, ready = state.waiting, state.ready
-    freed: list[str] = []
-    if dependents := state.dependents.get(e.task, ()):
-        waiting = {**waiting}
-        for key in dependents:
-            if key not in waiting:
-                continue  # skipped for another dependency
-            waiting[key] -= 1
-            if not waiting[key]:
-                del waiting[key]
-                freed.append(key)
-        ready = (*ready, *freed)
+    for key in state.dependents.get(e.task, ()):
+        left = waiting.get(key)
+        if left is None:
+            continue  # skipped for another dependency
+        if left > 1:
+            waiting = waiting.put(key, left - 1)
+        else:
+            waiting, ready = waiting.without(key), ready.put(key, None)
     return replace(
         state,
         seq=seq,
-        active=active,
-        done=done,
+        active=state.active.without(e.task),
+        done=state.done.put(e.task, Done(at=at, attempt=task.attempt, rounds=task.round)),
+        total=replace(state.total, rounds=state.total.rounds + task.round),
         waiting=waiting,
         ready=ready,
         attention=_without(state.attention, e.task),
@@ -196,34 +202,35 @@ def _on_finished(state: WorkflowState, e: ev.TaskFinished) -> WorkflowState:
 
 def _on_failed(state: WorkflowState, e: ev.TaskFailed) -> WorkflowState:
     task = _active(state, e.task, "failed", "exhausted", "decided")
-    active = {key: other for key, other in state.active.items() if key != e.task}
     return replace(
         state,
         seq=state.seq + 1,
-        active=active,
-        failed={**state.failed, e.task: replace(task, code=e.code, message=e.message, replay=True)},
+        active=state.active.without(e.task),
+        failed=state.failed.put(e.task, replace(task, code=e.code, message=e.message, replay=True)),
         attention=_without(state.attention, e.task),
-        doomed=(*state.doomed, *_dooms(state, e.task)),
+        doomed=_doomed(state, e.task),
     )
 
 
-def _dooms(state: WorkflowState, key: str) -> Iterable[tuple[str, str]]:
-    known = {task for task, _ in state.doomed}
-    return [(task, key) for task in state.dependents.get(key, ()) if task in state.waiting and task not in known]
+def _doomed(state: WorkflowState, key: str) -> PersistentMap[str]:
+    """With what depends on it."""
+    doomed = state.doomed
+    for task in state.dependents.get(key, ()):
+        if task in state.waiting and task not in doomed:
+            doomed = doomed.put(task, key)
+    return doomed
 
 
 def _on_skipped(state: WorkflowState, e: ev.TaskSkipped) -> WorkflowState:
     if e.task not in state.waiting and e.task not in state.active:
         raise InvalidStateTransition(f"{e.task}: {_whereabouts(state, e.task)}", "skipped")
-    waiting = {key: count for key, count in state.waiting.items() if key != e.task}
-    doomed = tuple(pair for pair in state.doomed if pair[0] != e.task)
-    state = replace(state, waiting=waiting, doomed=doomed)
+    state = replace(state, waiting=state.waiting.without(e.task), doomed=state.doomed.without(e.task))
     return replace(
         state,
         seq=state.seq + 1,
-        active={key: task for key, task in state.active.items() if key != e.task},
-        skipped={**state.skipped, e.task: e.because},
-        doomed=(*doomed, *_dooms(state, e.task)),
+        active=state.active.without(e.task),
+        skipped=state.skipped.put(e.task, e.because),
+        doomed=_doomed(state, e.task),
     )
 
 
@@ -243,9 +250,9 @@ def _on_suspended(state: WorkflowState, e: ev.TaskSuspended) -> WorkflowState:
     if task.step == "running":
         state = _over(state, e.task, e.us, **changes)
     else:
-        state = put(state, e.task, replace(task, **changes), e.us, ready=_without(state.ready, e.task))
+        state = put(state, e.task, replace(task, **changes), e.us, **_taken(state, e.task))
     if e.until_us is not None:
-        return replace(state, timers={**state.timers, e.task: e.until_us})
+        return replace(state, timers=state.timers.put(e.task, e.until_us))
     return replace(state, asking=(*state.asking, e.task))
 
 
@@ -262,7 +269,7 @@ def _on_answered(state: WorkflowState, e: ev.TaskAnswered) -> WorkflowState:
     state = put(state, e.task, answered, asking=_without(state.asking, e.task))
     if gate:
         return replace(state, attention=(*state.attention, e.task))
-    return replace(state, ready=(*state.ready, e.task))
+    return replace(state, ready=state.ready.put(e.task, None))
 
 
 def _on_saved(state: WorkflowState, e: ev.StateSaved) -> WorkflowState:
@@ -275,7 +282,9 @@ def _on_saved(state: WorkflowState, e: ev.StateSaved) -> WorkflowState:
 def _on_interrupted(state: WorkflowState, e: ev.WorkflowInterrupted) -> WorkflowState:
     for key in state.running:
         state = replace(_on_phase_stopped(state, ev.PhaseStopped(task=key)), seq=state.seq)
-    active = {key: replace(task, replay=task.replay or bool(task.attempt)) for key, task in state.active.items()}
+    active = PersistentMap(
+        (key, replace(task, replay=task.replay or bool(task.attempt))) for key, task in state.active.items()
+    )
     changes: dict[str, Any] = {}
     if e.reason == "signal" and state.status == "running":
         changes = {"status": "paused", "code": "interrupted"}
@@ -283,12 +292,7 @@ def _on_interrupted(state: WorkflowState, e: ev.WorkflowInterrupted) -> Workflow
         changes = {"epoch": e.epoch}
         if state.code == "interrupted":
             changes |= {"status": "running", "code": ""}
-    total = Totals(
-        attempts=state.total.attempts,
-        usage=state.total.usage,
-        in_doubt=state.total.in_doubt,
-        us=state.total.us + e.us,
-    )
+    total = replace(state.total, us=state.total.us + e.us)
     return replace(state, seq=state.seq + 1, active=active, total=total, **changes)
 
 
@@ -296,7 +300,7 @@ def _on_quota_paused(state: WorkflowState, e: ev.QuotaPaused) -> WorkflowState:
     state = _over(state, e.task, e.us, step="ready", quota_at=state.seq + 1, quota_attempt=0)
     earlier = state.quota
     quota = e if earlier is None else _later(earlier, e)
-    return replace(state, ready=(e.task, *state.ready), quota=quota)
+    return replace(state, ahead=(e.task, *state.ahead), quota=quota)
 
 
 def _later(a: ev.QuotaPaused, b: ev.QuotaPaused) -> ev.QuotaPaused:
@@ -328,9 +332,9 @@ def _on_reopened(state: WorkflowState, _: ev.WorkflowReopened) -> WorkflowState:
     if state.status != "failed":
         raise InvalidStateTransition(state.status, "reopened")
     again = {key: task for key, task in state.failed.items() if RETRY in ending("failed", task.code).goes_on_by}
-    failed = {key: task for key, task in state.failed.items() if key not in again}
-    skipped = {key: because for key, because in state.skipped.items() if not because}
-    waiting = dict(state.waiting)
+    failed = PersistentMap((key, task) for key, task in state.failed.items() if key not in again)
+    skipped = PersistentMap((key, because) for key, because in state.skipped.items() if not because)
+    waiting = dict(state.waiting.items())
     for key in state.skipped:
         if key not in skipped:
             waiting[key] = sum(dependency not in state.done for dependency in state.task(key).after)
@@ -342,17 +346,19 @@ def _on_reopened(state: WorkflowState, _: ev.WorkflowReopened) -> WorkflowState:
         seq=state.seq + 1,
         failed=failed,
         skipped=skipped,
-        waiting=waiting,
-        active={**state.active, **fresh},
-        ready=(*fresh, *state.ready),
+        waiting=PersistentMap(waiting),
+        active=PersistentMap([*state.active.items(), *fresh.items()]),
+        ahead=(),
+        ready=PersistentMap((key, None) for key in (*fresh, *state.ahead, *state.ready)),
         status="running",
         code="",
         outcome="",
         evidence="",
         advice="",
     )
-    lost = dict(pair for key in (*failed, *skipped) for pair in _dooms(state, key))
-    return replace(state, doomed=tuple(lost.items()))
+    for key in (*failed, *skipped):
+        state = replace(state, doomed=_doomed(state, key))
+    return state
 
 
 def _on_adopted(state: WorkflowState, e: ev.WorkflowAdopted) -> WorkflowState:
@@ -360,6 +366,7 @@ def _on_adopted(state: WorkflowState, e: ev.WorkflowAdopted) -> WorkflowState:
         state,
         seq=state.seq + 1,
         settings=e.settings,
+        index={task.key: place for place, task in enumerate(e.settings.tasks)},
         fingerprint=e.fingerprint,
         definition=e.definition or state.definition,
     )

@@ -56,18 +56,25 @@ class EventSignal(Signal):
     """Set by the driver."""
 
     def __init__(self) -> None:
-        self._event = anyio.Event()
+        self._aborted = False
+        self._event: anyio.Event | None = None  # made for whoever waits: most callbacks never do
 
     @property
     def aborted(self) -> bool:
-        return self._event.is_set()
+        return self._aborted
 
     async def wait(self) -> None:
+        if self._event is None:
+            self._event = anyio.Event()
+            if self._aborted:
+                self._event.set()
         await self._event.wait()
 
     def abort(self) -> None:
         """Says it."""
-        self._event.set()
+        self._aborted = True
+        if self._event is not None:
+            self._event.set()
 
 
 class Shared:
@@ -91,8 +98,9 @@ class Shared:
 
     def wake(self) -> None:
         """Something has been settled."""
-        self.settled.set()
-        self.settled = anyio.Event()
+        if self.waiters:
+            self.settled.set()
+            self.settled = anyio.Event()
 
 
 class HostedContext(LoopTaskContext):

@@ -27,7 +27,7 @@ def document(execution_id: str, state: WorkflowState, *, signal: str = "") -> di
         "code": code,
         "pending": _quota(quota.message, quota.reset_at_us) if quota else asked[0] if asked else None,
         "questions": asked,
-        "rounds": sum(done.rounds for done in state.done.values()),
+        "rounds": total.rounds,
         "attempts": total.attempts,
         "turns_taken": total.usage.requests,
         "act_turns_taken": total.usage.requests,

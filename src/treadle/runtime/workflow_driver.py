@@ -59,11 +59,10 @@ class Flight:
         self.scope = anyio.CancelScope()
         self.context: HostedContext | None = None
         self.aborted = False
-        self.timer = anyio.CancelScope()
 
-    async def expire(self, deadline: float) -> None:
+    async def expire(self, deadline: float, timer: anyio.CancelScope) -> None:
         """Tells the callback when its time is over: it may be shielded from being cancelled."""
-        with self.timer:
+        with timer:
             await anyio.sleep_until(deadline)
             if self.context is not None:
                 self.context.abort.abort()
@@ -140,7 +139,8 @@ class WorkflowDriver:
     async def _circle(self, group: anyio.abc.TaskGroup) -> wf.Rest:
         journal, self._group = self.journal, group
         while True:
-            self._wake = anyio.Event()
+            if self._wake.is_set():
+                self._wake = anyio.Event()
             await anyio.lowlevel.checkpoint_if_cancelled()
             await self._heed()
             if self._flights and (self._why or self._end):
@@ -159,18 +159,22 @@ class WorkflowDriver:
                 if self._flights:
                     await self._wake.wait()  # aborted callbacks are still on their way out
             else:
-                self._start(group, cast("tuple[Action, ...]", actions))
-                journal.flush_soon()  # what has ended is not to wait for what still runs
+                if not self._start(group, cast("tuple[Action, ...]", actions)):
+                    journal.flush_soon()  # what has ended is not to wait for what still runs
                 await self._idle()
 
-    def _start(self, group: anyio.abc.TaskGroup, actions: tuple[Action, ...]) -> None:
+    def _start(self, group: anyio.abc.TaskGroup, actions: tuple[Action, ...]) -> bool:
+        """Whether something was begun that makes all that has happened durable before it does anything."""
+        barrier = False
         for action in actions:
             if action.id not in self._flights:
+                barrier = barrier or isinstance(action, wf.Perform)
                 flight = self._flights[action.id] = Flight(action)
                 self.watch.start()
                 group.start_soon(self._fly, flight)
         if wf.stopping(self.journal.state):
             self._abort()
+        return barrier
 
     async def _heed(self) -> None:
         """At a boundary: stop or end where that was asked for."""
@@ -212,8 +216,6 @@ class WorkflowDriver:
         """The outcome of an action, with the active time that it closes."""
         journal, action = self.journal, flight.action
         outcome: Value | None = None
-        timeout_us = journal.state.task(action.task).timeout_us if isinstance(action, wf.Perform) else None
-        deadline = self._deadline(action, timeout_us)
         with flight.scope:
             if isinstance(action, wf.Perform):
                 await journal.flush()  # a barrier: the intent is on disk before anything is done
@@ -221,30 +223,39 @@ class WorkflowDriver:
             flight.context = context = await self._context(action)
             if flight.aborted:
                 context.abort.abort()
-            if timeout_us is not None:
-                self._group.start_soon(flight.expire, deadline)
-            with anyio.CancelScope(deadline=deadline) as timer:
-                try:
-                    if isinstance(action, wf.Condition):
-                        outcome = await self.effects.condition(action, context.given)
-                    else:
-                        outcome = await self.effects.perform(action, context.given)
-                finally:
-                    flight.timer.cancel()
-                    context.open = False
-            if timer.cancel_called and not flight.aborted and timeout_us is not None:
-                outcome = self.effects.timed_out(action.task, timeout_us)
+            try:
+                outcome = await self._performed(flight, context)
+            finally:
+                context.open = False
         if outcome is None and flight.aborted:
             outcome = ev.PhaseStopped(task=action.task)
         if outcome is None or isinstance(outcome, ev.ConditionDecided):
             return outcome
         return replace(outcome, us=self.watch.take())  # type: ignore[type-var]
 
-    def _deadline(self, action: Action, timeout_us: int | None) -> float:
-        """One timer covers attempt and check of a round, and starts anew on replay (TC-07)."""
+    async def _performed(self, flight: Flight, context: HostedContext) -> Value | None:
+        """What the callback came to, within its time."""
+        action = flight.action
+        if isinstance(action, wf.Condition):
+            return await self.effects.condition(action, context.given)
+        timeout_us = self.journal.state.task(action.task).timeout_us
         if timeout_us is None:
-            return float("inf")
-        assert isinstance(action, wf.Perform)
+            return await self.effects.perform(action, context.given)
+        outcome: Value | None = None
+        deadline, expiry = self._deadline(action, timeout_us), anyio.CancelScope()
+        self._group.start_soon(flight.expire, deadline, expiry)
+        with anyio.CancelScope(deadline=deadline) as timer:
+            try:
+                outcome = await self.effects.perform(action, context.given)
+            finally:
+                expiry.cancel()
+                context.open = False
+        if timer.cancel_called and not flight.aborted:
+            return self.effects.timed_out(action.task, timeout_us)
+        return outcome
+
+    def _deadline(self, action: wf.Perform, timeout_us: int) -> float:
+        """One timer covers attempt and check of a round, and starts anew on replay (TC-07)."""
         known = self._timers.get(action.task)
         if known is not None and known[:2] == (action.round, action.attempt):
             return known[2]
