@@ -87,6 +87,12 @@ def test_the_fleet_opens_an_execution_and_the_token_is_in_no_address(page: Any, 
 @pytest.mark.req("CV-22", "CV-26")
 def test_a_loop_is_watched_until_it_asks_and_steered_to_its_end(page: Any) -> None:
     page.locator(".card .open").first.click()
+    approve = page.get_by_role("button", name="Approve", exact=True)
+    question = page.get_by_text("Should a line without").first
+    rests = page.locator(".live.rest")
+    approve.or_(question).or_(rests).first.wait_for()
+    if approve.count():
+        approve.first.click()
     page.get_by_text("Should a line without").first.wait_for() if page.locator(".live.rest").count() == 0 else None
     choice = page.get_by_role("button", name="skip", exact=True)
     if choice.count():

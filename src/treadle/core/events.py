@@ -203,7 +203,17 @@ class Extended(Value, frozen=True, kw_only=True):
     max_duration_us: int | None = None
     max_tokens: int | None = None
     guards: dict[str, int] = {}  # noqa: RUF012 - msgspec copies it; thresholds by name
+    warn_at: tuple[int, ...] | None = None  # act's warning bands
+    compact_at: int | None = None  # per cent of act's window that make a compaction due
     priced: bool | None = None  # a price is known now (resume --price)
+
+
+class Pinned(Value, frozen=True, kw_only=True):
+    """A person marked this point, to come back to it: an execution may be forked there. It changes nothing."""
+
+    actor: str
+    label: str
+    at_us: int
 
 
 class Reopened(Value, frozen=True, kw_only=True):
@@ -315,6 +325,7 @@ Event = (
     | Answered
     | WaitEnded
     | Extended
+    | Pinned
     | Reopened
     | Adopted
     | WorkspaceChanged
@@ -357,6 +368,7 @@ KINDS: dict[str, type[Value]] = {
     "answered": Answered,
     "wait.ended": WaitEnded,
     "extended": Extended,
+    "pinned": Pinned,
     "reopened": Reopened,
     "adopted": Adopted,
     "workspace.changed": WorkspaceChanged,

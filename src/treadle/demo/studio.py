@@ -52,13 +52,16 @@ name: Fix flaky config tests
 task: {task}
 control:
   max_rounds: 4
+  plan: true
   max_turns: 24
   max_cost: 2
   max_time: 30m
   warn_at: [80, 90]
 foundation:
   model: {model}
-{endpoint}act:
+{endpoint}perceive:
+  budget: 2000
+act:
   protect: ["test_*.py"]
 verify:
   check: {check}
@@ -107,6 +110,12 @@ def _turn(text: str, *calls: tuple[str, dict[str, Any]]) -> Turn:
 
 
 RUN = ("run_command", {"command": CHECK})
+PLAN: list[dict[str, Any]] = [
+    {"title": "Let the environment win in merge()", "check": {"tool": "edit_file"}},
+    {"title": "Ask what an odd line means", "check": {"tool": "ask_person"}},
+    {"title": "Read comments and spaces", "check": {"tool": "edit_file", "args": {"path": "config.py"}}},
+    {"title": "All tests pass", "check": CHECK},
+]
 STEPS: Sequence[Turn] = (
     _turn("I look at what there is first.", ("list_dir", {}), ("glob", {"pattern": "*.py"})),
     _turn(
@@ -115,6 +124,7 @@ STEPS: Sequence[Turn] = (
         ("read_file", {"path": "test_config.py"}),
     ),
     _turn("Which tests fail?", RUN),
+    _turn("A plan for you to look at.", ("write_plan", {"steps": PLAN})),
     _turn("Is there a settings file?", ("read_file", {"path": "settings.toml"})),
     _turn(
         "There is none. Searching for callers.", ("search", {"pattern": "merge"}), ("read_file", {"path": "config.py"})

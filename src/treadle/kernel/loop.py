@@ -419,6 +419,7 @@ _FOLD: dict[type[Value], Callable[[LoopState, Any], LoopState]] = {
     ev.Answered: _on_answered,
     ev.WaitEnded: _on_wait_ended,
     ev.Extended: reopening.extended,
+    ev.Pinned: reopening.pinned,
     ev.Reopened: reopening.reopened,
     ev.Adopted: reopening.adopted,
     ev.WorkspaceChanged: _on_workspace_changed,

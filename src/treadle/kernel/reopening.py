@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from treadle.core.errors import InvalidStateTransition
-from treadle.core.events import Adopted, Extended, Reopened
+from treadle.core.events import Adopted, Extended, Pinned, Reopened
 from treadle.core.settings import with_guards
 from treadle.core.values import replace
 
@@ -32,8 +32,16 @@ def extended(state: LoopState, e: Extended) -> LoopState:
         priced=settings.priced if e.priced is None else e.priced,
         guards=with_guards(settings.guards, e.guards),
     )
+    chosen = {"bands": e.warn_at, "compact_at": e.compact_at}
+    if agent := {name: value for name, value in chosen.items() if value is not None}:
+        settings = replace(settings, act_agent=replace(settings.act_agent, **agent))
     state = replace(state, settings=settings)
     return _reopened(state) if state.status == "stopped" else state
+
+
+def pinned(state: LoopState, _: Pinned) -> LoopState:
+    """A mark in the log; the loop does not know of it."""
+    return state
 
 
 def reopened(state: LoopState, _: Reopened) -> LoopState:

@@ -15,6 +15,7 @@ from treadle.core.events import (
     Extended,
     Interrupted,
     LeaseChanged,
+    Pinned,
     PlanWritten,
     StepMoved,
     Stopped,
@@ -78,6 +79,8 @@ class Extend(Value, frozen=True, kw_only=True, tag="extend"):
     max_duration_us: int | None = None
     max_tokens: int | None = None
     guards: dict[str, int] = {}  # noqa: RUF012 - msgspec copies it
+    warn_at: tuple[int, ...] | None = None  # per cent of act's turns at which the model is told to wrap up
+    compact_at: int | None = None  # per cent of act's window from which it is compacted
 
 
 class Compact(Value, frozen=True, kw_only=True, tag="compact"):
@@ -85,6 +88,13 @@ class Compact(Value, frozen=True, kw_only=True, tag="compact"):
 
     actor: str
     depth: Literal["micro", "auto", "full"]
+
+
+class Pin(Value, frozen=True, kw_only=True, tag="pin"):
+    """Mark where it is, so that it can be forked there."""
+
+    actor: str
+    label: str = ""
 
 
 class ChangeLease(Value, frozen=True, kw_only=True, tag="lease"):
@@ -98,7 +108,7 @@ class ChangeLease(Value, frozen=True, kw_only=True, tag="lease"):
     reason: str = ""
 
 
-Steering = Answer | Cancel | Pause | Extend | Compact | ChangeLease | EditPlan | MarkStep
+Steering = Answer | Cancel | Pause | Extend | Compact | Pin | ChangeLease | EditPlan | MarkStep
 _encode = msgspec.json.Encoder(decimal_format="string").encode
 _decode = msgspec.json.Decoder(Steering).decode
 
@@ -118,7 +128,9 @@ def decode(body: bytes) -> Steering:
 
 def to_event(
     state: LoopState, steering: Steering, at_us: int
-) -> Answered | Extended | Interrupted | Stopped | CompactionRequested | LeaseChanged | PlanWritten | StepMoved:
+) -> (
+    Answered | Extended | Interrupted | Stopped | CompactionRequested | LeaseChanged | Pinned | PlanWritten | StepMoved
+):
     """The event that grants it. AnswerRefused or InputError where the state does not allow it; nothing is changed."""
     match steering:
         case Answer():
@@ -134,10 +146,7 @@ def to_event(
                 at_us=at_us,
             )
         case Cancel():
-            if is_final(state.status, state.code):
-                raise InputError(f"It has ended already: {state.status}, {state.code}")
-            by = f"cancelled by {steering.actor}" + (f": {steering.reason}" if steering.reason else "")
-            return Stopped(status="cancelled", code="aborted", kind="cancelled", evidence=by)
+            return _cancelled(state, steering)
         case Pause():
             if state.status != "running":
                 raise InputError(f"It does not run: {state.status}, {state.code}.")
@@ -146,12 +155,21 @@ def to_event(
             return _extended(state, steering)
         case Compact():
             return _compacting(state, steering, at_us)
+        case Pin():
+            return _pinned(state, steering, at_us)
         case ChangeLease():
             return _lease(state, steering, at_us)
         case EditPlan():
             return _edited(state, steering)
         case MarkStep():
             return _marked(state, steering)
+
+
+def _cancelled(state: LoopState, cancel: Cancel) -> Stopped:
+    if is_final(state.status, state.code):
+        raise InputError(f"It has ended already: {state.status}, {state.code}")
+    by = f"cancelled by {cancel.actor}" + (f": {cancel.reason}" if cancel.reason else "")
+    return Stopped(status="cancelled", code="aborted", kind="cancelled", evidence=by)
 
 
 def _lease(state: LoopState, change: ChangeLease, at_us: int) -> LeaseChanged:
@@ -241,6 +259,19 @@ def _compacting(state: LoopState, compact: Compact, at_us: int) -> CompactionReq
     return CompactionRequested(depth=compact.depth, actor=compact.actor, at_us=at_us)
 
 
+def _pinned(state: LoopState, pin: Pin, at_us: int) -> Pinned:
+    if not state.seq:
+        raise InputError("It has not begun: there is nothing to pin.")
+    return Pinned(actor=pin.actor, label=pin.label.strip() or f"{state.iteration}-{state.agent.turn}", at_us=at_us)
+
+
+def _check_bands(bands: tuple[int, ...] | None, compact_at: int | None) -> None:
+    if bands is not None and (len(bands) > 10 or any(not 1 <= band <= 99 for band in bands)):
+        raise InputError("Warning bands are at most ten numbers from 1 to 99, in per cent of the turns.")
+    if compact_at is not None and not 1 <= compact_at <= 100:
+        raise InputError(f"A window is compacted at 1 to 100 per cent, not {compact_at}.")
+
+
 def _extended(state: LoopState, extend: Extend) -> Extended:
     if is_final(state.status, state.code):
         raise InputError(f"It has ended ({state.status}, {state.code}) and cannot be extended.")
@@ -253,7 +284,9 @@ def _extended(state: LoopState, extend: Extend) -> Extended:
         ("max_tokens", extend.max_tokens, settings.limits.max_tokens),
     )
     with_guards(settings.guards, extend.guards)
-    if all(new is None for _, new, _ in pairs) and not extend.guards:
+    _check_bands(extend.warn_at, extend.compact_at)
+    retuned = extend.guards or extend.warn_at is not None or extend.compact_at is not None
+    if all(new is None for _, new, _ in pairs) and not retuned:
         raise InputError(
             "Say what to extend: --max-rounds, --max-turns, --max-cost, --max-time, --max-tokens or --guard."
         )
@@ -268,4 +301,6 @@ def _extended(state: LoopState, extend: Extend) -> Extended:
         max_duration_us=extend.max_duration_us,
         max_tokens=extend.max_tokens,
         guards=extend.guards,
+        warn_at=None if extend.warn_at is None else tuple(sorted(set(extend.warn_at))),
+        compact_at=extend.compact_at,
     )

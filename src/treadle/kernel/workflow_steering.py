@@ -9,7 +9,7 @@ from treadle.core.endings import is_final
 from treadle.core.errors import AnswerRefused, InputError
 from treadle.core.values import Value
 
-from .steering import Answer, Cancel, ChangeLease, Compact, EditPlan, Extend, MarkStep, Pause, Steering
+from .steering import Answer, Cancel, ChangeLease, Compact, EditPlan, Extend, MarkStep, Pause, Pin, Steering
 from .workflow_states import WorkflowState
 
 
@@ -43,6 +43,8 @@ def _to_event(state: WorkflowState, steering: Steering, at_us: int) -> Value:
             raise InputError(
                 "A workflow has no conversation: compact the loop inside it that has grown (treadle show)."
             )
+        case Pin():
+            raise InputError("A workflow is not pinned; a loop inside it may be: name that.")
         case EditPlan() | MarkStep():
             raise InputError("A workflow has no plan; a loop inside it may have one: name that.")
 

@@ -11,7 +11,7 @@ import anyio
 from fastapi import FastAPI
 
 from . import pages, problems
-from .routes import live, loops, machine, reading, steering
+from .routes import live, loops, machine, reading, shaping, steering, window
 from .security import Access, Guard
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .studio import Studio
 
-ROUTERS = (live.router, reading.router, steering.router, machine.router, loops.router)
+ROUTERS = (live.router, reading.router, steering.router, shaping.router, window.router, machine.router, loops.router)
 PROBLEM = {
     "description": "A problem (RFC 9457)",
     "content": {

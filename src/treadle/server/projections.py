@@ -13,9 +13,11 @@ from treadle.core.codec import decode
 from treadle.core.endings import RETRY, ending, is_final
 from treadle.core.events import Answered, Suspended
 from treadle.core.messages import ModelResponded, ToolCall, ToolsFinished
+from treadle.core.plans import check_words
 from treadle.core.settings import guard_names
 from treadle.kernel.budget import turns_left
 from treadle.kernel.loop import advance
+from treadle.kernel.plan_standing import completed_count, verified_count
 from treadle.kernel.states import LoopState
 from treadle.ports.ledger import ExecutionRow, Record
 
@@ -71,6 +73,7 @@ async def detail(studio: Studio, row: ExecutionRow, state: AnyState) -> out.Deta
         budgets=budgets(loop) if loop else [],
         guards=guards(loop) if loop else [],
         calls=calls(loop) if loop else [],
+        plan=plan(loop) if loop else None,
         suspensions=await _suspensions(studio, row.execution_id),
         settings=msgspec.to_builtins(state.settings),
         definition=_definition(state.definition),
@@ -136,6 +139,37 @@ def guards(state: LoopState) -> list[out.GuardOut]:
         if (most := getattr(limits, name.replace("-", "_")))
     ]
     return sorted(found, key=lambda one: -one.count / one.threshold)
+
+
+def plan(state: LoopState) -> out.PlanOut | None:
+    """The plan as it stands; None where there is none and none is asked for."""
+    known, wanted = state.plan, state.settings.plan_mode
+    if not known.steps and not wanted:
+        return None
+    pending = state.pending
+    return out.PlanOut(
+        digest=known.digest,
+        approved=bool(known.digest) and known.approved == known.digest,
+        approved_by=known.approved_by,
+        needs_approval=wanted,
+        request_id=pending.id if pending is not None and pending.kind == "plan" else "",
+        done=completed_count(known),
+        verified=verified_count(known),
+        steps=[
+            out.StepOut(
+                id=one.step.id,
+                text=one.step.title,
+                status=one.status,
+                check=check_words(one.step.check) if one.step.check else "",
+                reason=one.reason,
+                by_person=one.by == "person",
+                by=one.by,
+                actor=one.actor,
+                after=list(one.step.after),
+            )
+            for one in known.steps
+        ],
+    )
 
 
 def calls(state: LoopState) -> list[out.CallOut]:

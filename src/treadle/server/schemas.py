@@ -106,6 +106,9 @@ class StepOut(BaseModel):
     check: str = ""
     reason: str = ""
     by_person: bool = False
+    by: str = ""  # on whose word: check, model, work, person
+    actor: str = ""
+    after: list[str] = []
 
 
 class PlanOut(BaseModel):
@@ -113,6 +116,10 @@ class PlanOut(BaseModel):
 
     digest: str = ""
     approved: bool = False
+    approved_by: str = ""
+    request_id: str = ""  # of the gate that waits with it
+    done: int = 0
+    verified: int = 0  # by their checks alone
     needs_approval: bool = False
     steps: list[StepOut] = []
 
@@ -288,6 +295,94 @@ class ExtendIn(Act):
     max_time_s: float | None = Field(None, gt=0, lt=1e10)
     max_tokens: int | None = Field(None, ge=1, le=10**15)
     guards: dict[str, int] = Field({}, max_length=50, description="new thresholds by name")
+    warn_at: list[int] | None = Field(None, max_length=10, description="per cent of the turns of a round")
+    compact_at: int | None = Field(None, ge=1, le=100, description="per cent of the window")
+
+
+class PlanIn(Act):
+    """Another plan in place of the one that was seen: a step is its title, or `{title, id?, check?, after?}`."""
+
+    steps: list[str | dict[str, Any]] = Field(max_length=100)
+    digest: str = Field("", max_length=64, description="of the plan that was seen")
+
+
+class MarkIn(Act):
+    """A person's word on a step. It is kept apart from what a check has verified."""
+
+    status: Literal["done", "failed"]
+    reason: str = Field(max_length=2_000)
+
+
+class CompactIn(Act):
+    """How deep: micro trims old outputs, auto folds early turns, full leaves a summary and what is pinned."""
+
+    depth: Literal["micro", "auto", "full"]
+
+
+class PinIn(Act):
+    """A mark in the log to come back to."""
+
+    label: str = Field("", max_length=100, description="empty: round and turn")
+
+
+class ForkIn(Act):
+    """Where to go on from, as another execution."""
+
+    at: int = Field(ge=1, le=2**63 - 1, description="the record up to which the past is shared: that of a pin")
+
+
+class CompactionOut(BaseModel):
+    """One that was done, or failed."""
+
+    at: str
+    depth: str
+    by: str
+    before: int
+    after: int
+    cost_usd: float
+    failure: str = ""
+
+
+class WindowOut(BaseModel):
+    """What fills the context window. Counts are tokens; `compact_at`: per cent of the budget that make a compaction due."""
+
+    window: int
+    budget: int
+    used: int
+    free: int
+    counted_by: str
+    kinds: dict[str, int]
+    static_tokens: int
+    tools_tokens: int
+    cache_key: str
+    cache_read_tokens: int
+    changed: list[str] = []  # what of the static part is not as it was in the request before
+    compactions: list[CompactionOut]
+    breaker: Literal["open", "closed"]
+    failures: int
+    tokens_saved: int
+    requested: str = ""
+    depth: str
+    compact_at: int
+
+
+class MapEntryOut(BaseModel):
+    """A file of the map: full, skeleton, or only in the tree."""
+
+    path: str
+    level: Literal["tree", "skeleton", "full"]
+    definitions: int = 0
+
+
+class MapOut(BaseModel):
+    """What of the workspace the model is shown before it plans, as it would be made now."""
+
+    modality: str
+    tokens: int
+    budget: int
+    on: bool  # this loop is given one
+    entries: list[MapEntryOut]
+    files_left: int
 
 
 class StartIn(Given):

@@ -12,6 +12,7 @@ import anyio
 
 from treadle.app.definition import defined
 from treadle.app.ending import write_artifact
+from treadle.app.forking import forked
 from treadle.app.history import rounds
 from treadle.app.listing import AnyState, state_of
 from treadle.app.runtime import Reopening, Runtime, Session, resting
@@ -39,7 +40,7 @@ TURNING_POINTS = {
     "suspended",
     "stopped",
     "interrupted",
-    *(k for k, e in KINDS.items() if "actor" in e.__struct_fields__),
+    *(k for k, e in KINDS.items() if "actor" in e.__struct_fields__ and k not in ("pinned", "compaction.requested")),
 }
 PAGE = 5_000
 
@@ -148,6 +149,18 @@ class Studio:
         if not given and not is_final(after.status, after.code) and not resting(after, Reopening()):
             await self._go_on(execution_id, after)
         return Granted(execution_id, after, given=given)
+
+    async def fork(self, execution_id: str, at: int, *, key: str) -> Granted:
+        """Another execution with the past of this one up to a record. It rests until it is resumed."""
+        new_id = blake2b(f"{self.ledger.url}\nfork\n{key}".encode(), digest_size=8).hexdigest()[:12]
+        try:
+            row, state = await self.found(new_id)
+            return Granted(row.execution_id, state, given=False)
+        except UnknownExecution:
+            pass
+        await self.loop(execution_id)
+        made = await forked(self.runtime, execution_id, at, new_id)
+        return Granted(new_id, made, given=False)
 
     async def _go_on(self, execution_id: str, state: LoopState) -> None:
         """What was answered or extended goes on here; one that cannot be built here waits for its own process."""

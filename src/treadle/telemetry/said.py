@@ -139,6 +139,10 @@ def _of_people(event: Any) -> str:
         case ev.Answered():
             said = f": {one_line(event.text, 120)}" if event.text else ""
             return f"{event.decision} by {one_line(event.actor, 40)}{said}"
+        case ev.Pinned():
+            return f"pinned {one_line(event.label, 60)} by {one_line(event.actor, 40)}"
+        case ev.Extended():
+            return f"limits changed by {one_line(event.actor, 40)}"
         case ev.WaitEnded():
             return "the wait is over"
         case ev.Reopened():

@@ -128,6 +128,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/executions/{execution_id}/compact": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Compact
+         * @description Compacts the history at the next boundary.
+         */
+        post: operations["compact_api_executions__execution_id__compact_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/executions/{execution_id}/extend": {
         parameters: {
             query?: never;
@@ -142,6 +162,26 @@ export interface paths {
          * @description Raises limits.
          */
         post: operations["extend_api_executions__execution_id__extend_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{execution_id}/forks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fork
+         * @description Another execution with the same past up to a record; it rests, paused, until it is resumed.
+         */
+        post: operations["fork_api_executions__execution_id__forks_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -188,6 +228,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/executions/{execution_id}/map": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Context Map
+         * @description The map for its task, of its workspace as that is now.
+         */
+        get: operations["context_map_api_executions__execution_id__map_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/executions/{execution_id}/outputs/{call_id}": {
         parameters: {
             query?: never;
@@ -222,6 +282,66 @@ export interface paths {
          * @description Stops what is in flight, so that it can be resumed.
          */
         post: operations["pause_api_executions__execution_id__pause_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{execution_id}/pins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pin
+         * @description Marks where it is.
+         */
+        post: operations["pin_api_executions__execution_id__pins_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{execution_id}/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Edit
+         * @description Another plan. In plan mode it waits for an approval of its own.
+         */
+        post: operations["edit_api_executions__execution_id__plan_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{execution_id}/plan/steps/{step}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark
+         * @description A step is done, or has failed, on a person's word.
+         */
+        post: operations["mark_api_executions__execution_id__plan_steps__step__post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -320,6 +440,26 @@ export interface paths {
          * @description One turn, whole: calls with their results, usage, digests.
          */
         get: operations["turn_api_executions__execution_id__turns__number__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{execution_id}/window": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Window
+         * @description The window of the agent that works, or worked last. Problem 404 before the first request.
+         */
+        get: operations["window_api_executions__execution_id__window_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -617,6 +757,51 @@ export interface components {
             stored: string;
         };
         /**
+         * CompactIn
+         * @description How deep: micro trims old outputs, auto folds early turns, full leaves a summary and what is pinned.
+         */
+        CompactIn: {
+            /**
+             * Actor
+             * @description who says so; empty: the user who runs the studio
+             * @default
+             */
+            actor: string;
+            /**
+             * Depth
+             * @enum {string}
+             */
+            depth: "micro" | "auto" | "full";
+            /**
+             * Seen
+             * @description sequence last seen; a stale one is refused with 409
+             */
+            seen: number;
+        };
+        /**
+         * CompactionOut
+         * @description One that was done, or failed.
+         */
+        CompactionOut: {
+            /** After */
+            after: number;
+            /** At */
+            at: string;
+            /** Before */
+            before: number;
+            /** By */
+            by: string;
+            /** Cost Usd */
+            cost_usd: number;
+            /** Depth */
+            depth: string;
+            /**
+             * Failure
+             * @default
+             */
+            failure: string;
+        };
+        /**
          * DetailOut
          * @description One execution, whole.
          */
@@ -808,6 +993,11 @@ export interface components {
              */
             actor: string;
             /**
+             * Compact At
+             * @description per cent of the window
+             */
+            compact_at?: number | null;
+            /**
              * Guards
              * @description new thresholds by name
              * @default {}
@@ -830,6 +1020,11 @@ export interface components {
              * @description sequence last seen; a stale one is refused with 409
              */
             seen: number;
+            /**
+             * Warn At
+             * @description per cent of the turns of a round
+             */
+            warn_at?: number[] | null;
         };
         /**
          * FindingOut
@@ -844,6 +1039,28 @@ export interface components {
             message: string;
             /** Path */
             path: string;
+        };
+        /**
+         * ForkIn
+         * @description Where to go on from, as another execution.
+         */
+        ForkIn: {
+            /**
+             * Actor
+             * @description who says so; empty: the user who runs the studio
+             * @default
+             */
+            actor: string;
+            /**
+             * At
+             * @description the record up to which the past is shared: that of a pin
+             */
+            at: number;
+            /**
+             * Seen
+             * @description sequence last seen; a stale one is refused with 409
+             */
+            seen: number;
         };
         /**
          * GuardOut
@@ -1081,6 +1298,66 @@ export interface components {
             };
         };
         /**
+         * MapEntryOut
+         * @description A file of the map: full, skeleton, or only in the tree.
+         */
+        MapEntryOut: {
+            /**
+             * Definitions
+             * @default 0
+             */
+            definitions: number;
+            /**
+             * Level
+             * @enum {string}
+             */
+            level: "tree" | "skeleton" | "full";
+            /** Path */
+            path: string;
+        };
+        /**
+         * MapOut
+         * @description What of the workspace the model is shown before it plans, as it would be made now.
+         */
+        MapOut: {
+            /** Budget */
+            budget: number;
+            /** Entries */
+            entries: components["schemas"]["MapEntryOut"][];
+            /** Files Left */
+            files_left: number;
+            /** Modality */
+            modality: string;
+            /** On */
+            on: boolean;
+            /** Tokens */
+            tokens: number;
+        };
+        /**
+         * MarkIn
+         * @description A person's word on a step. It is kept apart from what a check has verified.
+         */
+        MarkIn: {
+            /**
+             * Actor
+             * @description who says so; empty: the user who runs the studio
+             * @default
+             */
+            actor: string;
+            /** Reason */
+            reason: string;
+            /**
+             * Seen
+             * @description sequence last seen; a stale one is refused with 409
+             */
+            seen: number;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "done" | "failed";
+        };
+        /**
          * OutcomeOut
          * @description Why it has come to rest.
          */
@@ -1136,6 +1413,56 @@ export interface components {
             until_us?: number | null;
         };
         /**
+         * PinIn
+         * @description A mark in the log to come back to.
+         */
+        PinIn: {
+            /**
+             * Actor
+             * @description who says so; empty: the user who runs the studio
+             * @default
+             */
+            actor: string;
+            /**
+             * Label
+             * @description empty: round and turn
+             * @default
+             */
+            label: string;
+            /**
+             * Seen
+             * @description sequence last seen; a stale one is refused with 409
+             */
+            seen: number;
+        };
+        /**
+         * PlanIn
+         * @description Another plan in place of the one that was seen: a step is its title, or `{title, id?, check?, after?}`.
+         */
+        PlanIn: {
+            /**
+             * Actor
+             * @description who says so; empty: the user who runs the studio
+             * @default
+             */
+            actor: string;
+            /**
+             * Digest
+             * @description of the plan that was seen
+             * @default
+             */
+            digest: string;
+            /**
+             * Seen
+             * @description sequence last seen; a stale one is refused with 409
+             */
+            seen: number;
+            /** Steps */
+            steps: (string | {
+                [key: string]: unknown;
+            })[];
+        };
+        /**
          * PlanOut
          * @description The plan, and whether it may be carried out.
          */
@@ -1146,20 +1473,40 @@ export interface components {
              */
             approved: boolean;
             /**
+             * Approved By
+             * @default
+             */
+            approved_by: string;
+            /**
              * Digest
              * @default
              */
             digest: string;
+            /**
+             * Done
+             * @default 0
+             */
+            done: number;
             /**
              * Needs Approval
              * @default false
              */
             needs_approval: boolean;
             /**
+             * Request Id
+             * @default
+             */
+            request_id: string;
+            /**
              * Steps
              * @default []
              */
             steps: components["schemas"]["StepOut"][];
+            /**
+             * Verified
+             * @default 0
+             */
+            verified: number;
         };
         /**
          * ReasonIn
@@ -1297,6 +1644,21 @@ export interface components {
          * @description A step of the plan. `by_person`: a person's mark, never counted as verified.
          */
         StepOut: {
+            /**
+             * Actor
+             * @default
+             */
+            actor: string;
+            /**
+             * After
+             * @default []
+             */
+            after: string[];
+            /**
+             * By
+             * @default
+             */
+            by: string;
             /**
              * By Person
              * @default false
@@ -1462,6 +1824,59 @@ export interface components {
             } | null;
             /** Text */
             text?: string | null;
+        };
+        /**
+         * WindowOut
+         * @description What fills the context window. Counts are tokens; `compact_at`: per cent of the budget that make a compaction due.
+         */
+        WindowOut: {
+            /**
+             * Breaker
+             * @enum {string}
+             */
+            breaker: "open" | "closed";
+            /** Budget */
+            budget: number;
+            /** Cache Key */
+            cache_key: string;
+            /** Cache Read Tokens */
+            cache_read_tokens: number;
+            /**
+             * Changed
+             * @default []
+             */
+            changed: string[];
+            /** Compact At */
+            compact_at: number;
+            /** Compactions */
+            compactions: components["schemas"]["CompactionOut"][];
+            /** Counted By */
+            counted_by: string;
+            /** Depth */
+            depth: string;
+            /** Failures */
+            failures: number;
+            /** Free */
+            free: number;
+            /** Kinds */
+            kinds: {
+                [key: string]: number;
+            };
+            /**
+             * Requested
+             * @default
+             */
+            requested: string;
+            /** Static Tokens */
+            static_tokens: number;
+            /** Tokens Saved */
+            tokens_saved: number;
+            /** Tools Tokens */
+            tools_tokens: number;
+            /** Used */
+            used: number;
+            /** Window */
+            window: number;
         };
     };
     responses: never;
@@ -1850,6 +2265,62 @@ export interface operations {
             };
         };
     };
+    compact_api_executions__execution_id__compact_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                "idempotency-key"?: string;
+            };
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompactIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActedOut"];
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
     extend_api_executions__execution_id__extend_post: {
         parameters: {
             query?: never;
@@ -1869,6 +2340,62 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActedOut"];
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    fork_api_executions__execution_id__forks_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                "idempotency-key"?: string;
+            };
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ForkIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2014,6 +2541,59 @@ export interface operations {
             };
         };
     };
+    context_map_api_executions__execution_id__map_get: {
+        parameters: {
+            query?: {
+                /** @description tokens; as the loop's own */
+                budget?: number | null;
+            };
+            header?: never;
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MapOut"];
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
     output_api_executions__execution_id__outputs__call_id__get: {
         parameters: {
             query?: {
@@ -2084,6 +2664,175 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Act"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActedOut"];
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    pin_api_executions__execution_id__pins_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                "idempotency-key"?: string;
+            };
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PinIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActedOut"];
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    edit_api_executions__execution_id__plan_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                "idempotency-key"?: string;
+            };
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlanIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActedOut"];
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    mark_api_executions__execution_id__plan_steps__step__post: {
+        parameters: {
+            query?: never;
+            header?: {
+                "idempotency-key"?: string;
+            };
+            path: {
+                execution_id: string;
+                step: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MarkIn"];
             };
         };
         responses: {
@@ -2359,6 +3108,56 @@ export interface operations {
                     "application/json": {
                         [key: string]: unknown;
                     };
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    window_api_executions__execution_id__window_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WindowOut"];
                 };
             };
             /** @description A problem (RFC 9457) */

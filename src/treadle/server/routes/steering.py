@@ -28,9 +28,11 @@ def _acted(granted: Granted) -> schemas.ActedOut:
     )
 
 
-async def _once(
+async def once(
     studio: Studio, key: str, what: str, body: schemas.Given, act: Callable[[], Awaitable[Granted]]
 ) -> schemas.ActedOut:
+    """Carries a wish out, once for its key, to its end whatever becomes of the sender."""
+
     async def acted() -> schemas.ActedOut:
         return _acted(await shielded(act()))
 
@@ -44,14 +46,14 @@ async def start(studio: TheStudio, key: Key, body: schemas.StartIn) -> schemas.A
         raise InputError("Name a loop file (loop), or give one (text): one of the two.")
     text = body.text or (await read_loop(studio, body.loop)).text
     file = parse(text, name=body.loop or "loop file")
-    return await _once(studio, key, "start", body, lambda: studio.start(file, body.task, key=key))
+    return await once(studio, key, "start", body, lambda: studio.start(file, body.task, key=key))
 
 
 @router.post("/{execution_id}/pause")
 async def pause(studio: TheStudio, key: Key, execution_id: str, body: schemas.Act) -> schemas.ActedOut:
     """Stops what is in flight, so that it can be resumed."""
     wish = Pause(actor=body.actor or studio.actor)
-    return await _once(
+    return await once(
         studio, key, f"pause {execution_id}", body, lambda: studio.steer(execution_id, wish, seen=body.seen)
     )
 
@@ -60,7 +62,7 @@ async def pause(studio: TheStudio, key: Key, execution_id: str, body: schemas.Ac
 async def resume(studio: TheStudio, key: Key, execution_id: str, body: schemas.ResumeIn) -> schemas.ActedOut:
     """Goes on with it, here."""
     how = Reopening(retry_incomplete=body.retry_incomplete, adopt=body.adopt, actor=body.actor or studio.actor)
-    return await _once(
+    return await once(
         studio, key, f"resume {execution_id}", body, lambda: studio.resume(execution_id, how, seen=body.seen)
     )
 
@@ -69,7 +71,7 @@ async def resume(studio: TheStudio, key: Key, execution_id: str, body: schemas.R
 async def cancel(studio: TheStudio, key: Key, execution_id: str, body: schemas.ReasonIn) -> schemas.ActedOut:
     """Ends it for good."""
     wish = Cancel(actor=body.actor or studio.actor, reason=body.reason)
-    return await _once(
+    return await once(
         studio, key, f"cancel {execution_id}", body, lambda: studio.steer(execution_id, wish, seen=body.seen)
     )
 
@@ -111,7 +113,7 @@ async def _say(
         wish = Answer(request_id=asked, decision=decision, text=text, actor=actor)
         return await studio.steer(execution_id, wish, seen=body.seen)
 
-    return await _once(studio, key, f"{decision} {execution_id}", body, act)
+    return await once(studio, key, f"{decision} {execution_id}", body, act)
 
 
 @router.post("/{execution_id}/extend")
@@ -125,8 +127,10 @@ async def extend(studio: TheStudio, key: Key, execution_id: str, body: schemas.E
         max_duration_us=None if body.max_time_s is None else int(body.max_time_s * 1e6),
         max_tokens=body.max_tokens,
         guards=body.guards,
+        warn_at=None if body.warn_at is None else tuple(body.warn_at),
+        compact_at=body.compact_at,
     )
-    return await _once(
+    return await once(
         studio, key, f"extend {execution_id}", body, lambda: studio.steer(execution_id, wish, seen=body.seen)
     )
 
