@@ -35,6 +35,7 @@ KNOWN = (
     "window",
     "compact",
     "compact_at",
+    "lessons",
 )
 WORKSPACE_FILE = Path(".treadle") / "config.toml"
 # A workspace may come from anybody: its file can send no key elsewhere, run nothing on its own and move no store.
@@ -51,6 +52,7 @@ WORKSPACE_KNOWN = (
     "window",
     "compact",
     "compact_at",
+    "lessons",
 )
 
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from support.machine import settings
 from treadle.core import events as ev
+from treadle.core import lesson_events as le
 from treadle.core.messages import Compacted, MapGiven, ModelResponded, Prompted, ToolCall, ToolResult, ToolsFinished
 from treadle.core.plans import PlanStep, StepCheck
 from treadle.core.usage import Usage
@@ -179,5 +180,12 @@ EVENTS: tuple[Value, ...] = (
         withdraws="w",
     ),
     ev.StepMoved(step="1", status="failed", by="person", reason="r", evidence="e", call="c", actor="a", taken=1),
+    le.LessonsRecalled(lessons=(le.RecalledLesson(lesson_id="L1", text="t", trusted=True),), tokens=9, note="n", us=1),
+    le.LessonsAttributed(outcomes={"L1": "harmful"}, evidence={"L1": "e"}),
+    le.GatesChecked(results=(le.GateResult(gate="g", passed=False, evidence="e"),), us=1),
+    le.LessonsVoted(outcomes={"L1": "helpful"}, confirmed=("L1",), retired=("L2",), note="n"),
+    le.LessonsDistilled(
+        lessons=(le.DistilledLesson(lesson_id="L1", source="gate", text="t", state="candidate"),), discarded=1, note="n"
+    ),
     ev.Stopped(status="stopped", code="limit", kind="k", evidence="e", advice="a"),
 )

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from support.frames import MAX_ITERATIONS, frames, fullest, money, smallest
 from treadle.core.errors import InvalidField, UnsupportedVersion
-from treadle.kernel.frame import OUTCOMES, VERSION, dump_frame, load_frame, upgrade, worse
+from treadle.core.lesson_events import OUTCOMES, worse
+from treadle.kernel.frame import VERSION, dump_frame, load_frame, upgrade
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "frames"
 ALWAYS = {

@@ -18,6 +18,7 @@ from treadle.core.scope_events import Isolation
 from treadle.core.settings import MAP_TOKENS, AgentSettings, Guards, Limits, LoopSettings, Policy, with_guards
 from treadle.effects.actors import CommandActor, FunctionActor
 from treadle.effects.checks import CommandCheck, FunctionCheck, verify_command
+from treadle.effects.lessons import LessonParts
 from treadle.effects.model import unpriced
 from treadle.effects.mounts import Mounts
 from treadle.effects.parts import AgentParts, LoopParts
@@ -30,11 +31,12 @@ from treadle.memory.rules import RuleBook
 from treadle.memory.skills import Skill, SkillTools, catalogue, read_skills
 from treadle.ports.callback import Actor, Check
 from treadle.ports.clock import Clock
+from treadle.ports.lessons import Lessons
 from treadle.ports.model import Model
 from treadle.ports.scope import Isolated
 from treadle.ports.toolset import Toolset
 from treadle.settings import Settings, map_cache
-from treadle.spec.definitions import Agent, Command, Judge, Loop, Person, Rung
+from treadle.spec.definitions import Agent, Command, GateForm, Judge, Loop, Person, Rung
 from treadle.tools.permission import PermissionTools
 
 from .inputs import input_schema
@@ -59,12 +61,19 @@ class Built:
 
 
 def build(
-    loop: Loop, settings: Settings, clock: Clock, *, store: str = "", isolation: Isolation | None = None
+    loop: Loop,
+    settings: Settings,
+    clock: Clock,
+    *,
+    store: str = "",
+    isolation: Isolation | None = None,
+    lessons: Lessons | None = None,
 ) -> Built:
     """Everything is checked here, before anything starts: ConfigurationError and DefinitionError say what and where.
 
     `store` is the address of the store: a file of it in the workspace is neither undone nor written by the agent.
     `isolation` describes the scope that the loop's workspace is.
+    `lessons` are those of that store.
     """
     workspace = _workspace(loop)
     redact = Redactor(secrets_of(settings.environ)).redact
@@ -77,6 +86,7 @@ def build(
     evaluate = _evaluate(loop, workspace, settings, clock, redact)
     agents = tuple(part for part in (act, evaluate) if isinstance(part, AgentParts))
     without_price = unpriced(agents)
+    gates = {name: _gate(name, gate, workspace, redact) for name, gate in loop.gates.items()}
     parts = LoopParts(
         act=act,
         evaluate=evaluate,
@@ -84,6 +94,7 @@ def build(
         isolated=isolated,
         redact=redact,
         map_cache=map_cache(settings.environ),
+        lessons=LessonParts(store=lessons, gates=gates, on_loop_recovery=loop.on_loop_recovery),
     )
     return Built(
         loop=loop,
@@ -172,6 +183,18 @@ def _evaluate(
             return evaluate
         case _:
             return FunctionCheck(evaluate)
+
+
+def _gate(name: str, gate: GateForm, workspace: Path | None, redact: Callable[[str], str]) -> Check:
+    command = Command(command=gate) if isinstance(gate, str) else gate
+    if isinstance(command, Check):
+        return command
+    if not isinstance(command, Command):
+        return FunctionCheck(command)
+    if workspace is None:
+        raise DefinitionError(f"The gate {name} is a command, and needs a workspace.")
+    verify_command(command.command, workspace)
+    return CommandCheck(command.command, workspace, timeout_s=command.timeout_s, redact=redact)
 
 
 def _agent(
@@ -342,6 +365,8 @@ def _settings(
         ceiling=_ceiling(act),
         granted=tuple(act.allow or ()) if act else (),
         baseline=baseline,
+        lessons=loop.lessons,
+        gates=tuple(loop.gates),
     )
 
 
@@ -392,6 +417,8 @@ def _fingerprint(loop: Loop, act: AgentParts | Actor, evaluate: AgentParts | Che
     }
     if loop.plan:
         parts["plan mode"] = True
+    if loop.gates:
+        parts["gates"] = {name: _callback_name(gate) for name, gate in loop.gates.items()}
     for role, part, definition in (("act", act, loop.act), ("evaluate", evaluate, loop.evaluate)):
         if isinstance(part, AgentParts):
             fixed = [[s.name, s.text if isinstance(s.text, str) else ""] for s in part.sections if s.kind == "static"]

@@ -18,11 +18,13 @@ from treadle.core.errors import DefinitionChanged, InputError
 from treadle.core.scope_events import Isolation
 from treadle.effects.loop import LoopEffects
 from treadle.kernel.actions import Record
+from treadle.kernel.lessons import after
 from treadle.kernel.loop import next_actions
 from treadle.kernel.states import LoopState
 from treadle.kernel.steering import Extend, Steering, encode, to_event
 from treadle.ports.clock import NO_CRASH_POINTS, Clock, CrashPoints
 from treadle.ports.ledger import Ledger
+from treadle.ports.lessons import Lessons
 from treadle.ports.observer import Observer
 from treadle.runtime.clock import SystemClock
 from treadle.runtime.document import document
@@ -35,6 +37,7 @@ from treadle.tools.process import kill_recorded
 from .build import Built, build, with_task
 from .inputs import check_input, dump_input
 from .isolating import Builder, inside, isolated, reopened
+from .stores import open_lessons
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,7 @@ class Runtime:
         self.ledger, self.settings, self.points, self.observers = ledger, settings, points, observers
         self.clock = clock or SystemClock()
         self.quota_wait_s = quota_wait_s
+        self.lessons = open_lessons(ledger.url)
         self.owner = f"{socket.gethostname()}:{os.getpid()}"
 
     async def start(self, loop: Loop, value: Any, *, execution_id: str | None = None, definition: str = "") -> Session:
@@ -112,7 +116,7 @@ class Runtime:
         return await self._start(self._builder()(loop, None), None, input_json, task, execution_id, definition)
 
     def _builder(self) -> Builder:
-        return partial(_build, self.settings, self.clock, self.ledger.url)
+        return partial(_build, self.settings, self.clock, self.ledger.url, self.lessons)
 
     async def _start(
         self,
@@ -250,6 +254,8 @@ class Runtime:
 
     async def close(self) -> None:
         """Closes the store."""
+        if self.lessons is not None:
+            await self.lessons.close()
         await self.ledger.close()
 
 
@@ -282,7 +288,7 @@ def resting(state: LoopState, how: Reopening) -> str:
     if state.status == "running" or (state.status == "paused"):
         return ""
     if is_final(state.status, state.code):
-        return "it has ended"
+        return "" if after(state) is not None else "it has ended"  # killed before its vote on lessons was cast
     if state.status == "waiting-input":
         return "it waits for an answer"
     if state.code == "usage-unavailable":
@@ -294,8 +300,10 @@ def resting(state: LoopState, how: Reopening) -> str:
     return "it has ended"
 
 
-def _build(settings: Settings, clock: Clock, store: str, loop: Loop, isolation: Isolation | None) -> Built:
-    return build(loop, settings, clock, store=store, isolation=isolation)
+def _build(
+    settings: Settings, clock: Clock, store: str, lessons: Lessons | None, loop: Loop, isolation: Isolation | None
+) -> Built:
+    return build(loop, settings, clock, store=store, lessons=lessons, isolation=isolation)
 
 
 def _same_definition(stored: dict[str, str], current: dict[str, str]) -> None:

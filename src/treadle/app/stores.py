@@ -7,8 +7,10 @@ from pathlib import Path
 from treadle.core.errors import ConfigurationError
 from treadle.ports.clock import CrashPoints
 from treadle.ports.ledger import Ledger
+from treadle.ports.lessons import Lessons
 
 FORMS = "sqlite:///FILE (sqlite:////ABSOLUTE/FILE), postgresql://USER@HOST/DATABASE or memory:"
+ENDS = ("", "-wal", "-shm", ".owners", ".lessons", ".lessons-wal", ".lessons-shm")
 POSTGRES = ("postgresql://", "postgres://")
 
 
@@ -39,6 +41,21 @@ async def _open_postgres(url: str, points: CrashPoints, *, create: bool) -> Ledg
     return await open_postgres(url, points=points, create=create)
 
 
+def open_lessons(url: str) -> Lessons | None:
+    """The lessons that belong to the store at this address: a file beside a file, memory beside memory; None: none are kept."""
+    from treadle.ledger.lessons import SqliteLessons
+
+    if url == "memory:":
+        return SqliteLessons(None)
+    return None if url.startswith(POSTGRES) else SqliteLessons(lessons_file(url))
+
+
+def lessons_file(url: str) -> Path:
+    """ConfigurationError for a form that is none."""
+    file = _file_of(url).resolve()
+    return file.with_name(f"{file.name}.lessons")
+
+
 def is_absent(url: str) -> bool:
     """Whether there is no store at this address yet. ConfigurationError for a form that is none."""
     return url != "memory:" and not url.startswith(POSTGRES) and not _file_of(url).exists()
@@ -49,7 +66,7 @@ def store_files(url: str) -> tuple[Path, ...]:
     if url in ("", "memory:") or url.startswith(POSTGRES):
         return ()
     file = _file_of(url).resolve()
-    return tuple(file.with_name(file.name + end) for end in ("", "-wal", "-shm", ".owners"))
+    return tuple(file.with_name(file.name + end) for end in ENDS)
 
 
 def _file_of(url: str) -> Path:

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from treadle.core.errors import ConfigurationError
 
 from .arguments import Parser
+from .values import one_of
+
+LESSON_MODES = ("off", "recall", "on")
 
 
 def equipment(made: Parser) -> None:
     """Adds them."""
     made.option("--mcp", metavar="NAME=CMD|URL", action="append", help="an MCP server for act; may be repeated")
     made.option("--mcp-config", metavar="FILE", type=Path, help='a file of MCP servers: {"mcpServers": {NAME: {...}}}')
+    made.option(
+        "--gate",
+        metavar="NAME=CMD",
+        action="append",
+        help="a command that each round must pass before it is checked; may be repeated",
+    )
+    made.option(
+        "--lessons",
+        metavar="MODE",
+        type=one_of("--lessons", LESSON_MODES),
+        help="what accepted runs have taught: on (told, and learnt; the default), recall (only told), off",
+    )
     made.option(
         "--skills",
         metavar="DIR",
@@ -34,3 +53,18 @@ def equipment(made: Parser) -> None:
         metavar="NAME [ARGS]",
         help="a coding agent that acts instead of a model: claude, codex, gemini, opencode or aider",
     )
+
+
+def gates(given: Any) -> dict[str, str]:
+    """Gates by name, from NAME=CMD or a mapping. ConfigurationError."""
+    if isinstance(given, Mapping):
+        return {str(name): str(command) for name, command in given.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    found: dict[str, str] = {}
+    for text in given or ():
+        name, equals, command = str(text).partition("=")
+        if not equals or not name.strip() or not command.strip():
+            raise ConfigurationError(f"--gate {text!r} is no NAME=CMD. Example: --gate 'lint=ruff check .'")
+        if name.strip() in found:
+            raise ConfigurationError(f"Two gates have the name {name.strip()!r}.")
+        found[name.strip()] = command.strip()
+    return found

@@ -16,7 +16,7 @@ from treadle.core.errors import ConfigurationError
 from treadle.core.settings import MAP_FEWEST, MAP_MOST, MAP_TOKENS
 
 from .arguments import Namespace, Parser
-from .equipment import equipment
+from .equipment import LESSON_MODES, equipment, gates
 from .person import user_name
 from .values import cost, from_zero, one_of, ratio, seconds, sink_names, text, texts, tokens, whole
 
@@ -46,6 +46,8 @@ LIMITS = (
     "isolate",
     "on_accept",
     "guard",
+    "gate",
+    "lessons",
     "must_change",
     "plan",
     "max_rounds",
@@ -319,6 +321,8 @@ def defined(given: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path)
         escalate_to=_ladder(given.get("escalate_to"), defaults.get("escalate_to"), agent_command),
         escalate_after=given.get("escalate_after", 2),
         guards=given.get("guard") or {},
+        gates=gates(given.get("gate")),
+        lessons=_read(chosen("lessons"), one_of("lessons", LESSON_MODES)) or "on",
         must_change=True if given.get("must_change") else None,
         isolate=_isolate(given),
         on_accept=given.get("on_accept") or "merge",

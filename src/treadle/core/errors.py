@@ -5,6 +5,7 @@ TreadleError
 │   ├── ConfigurationError        a setting, key, provider, path or flag is wrong
 │   ├── DefinitionError           a loop, workflow or agent is ill-defined
 │   ├── UnknownExecution          no such execution in this store
+│   ├── UnknownLesson             no such lesson in this store
 │   ├── OwnerAlive                another process is running it
 │   ├── DefinitionChanged         the code is not the code that started it
 │   ├── InputMismatch             stored input does not fit today's input type
@@ -63,6 +64,10 @@ class DefinitionError(InputError):
 
 class UnknownExecution(InputError):
     """No such execution in this store."""
+
+
+class UnknownLesson(InputError):
+    """No such lesson in this store."""
 
 
 class OwnerAlive(InputError):

@@ -12,6 +12,7 @@ from typing import Literal
 from .endings import Code, Status
 from .errors import ProviderErrorKind
 from .lease_events import LeaseChanged
+from .lesson_events import LESSON_KINDS, LessonEvent
 from .messages import Compacted, ModelResponded, Prompted, ToolsFinished
 from .plans import PlanStep
 from .scope_events import Isolation, ScopeClosed, ScopeRestored
@@ -342,6 +343,7 @@ Event = (
     | CompactionJudged
     | PlanWritten
     | StepMoved
+    | LessonEvent
     | Stopped
 )
 
@@ -385,6 +387,7 @@ KINDS: dict[str, type[Value]] = {
     "compaction.judged": CompactionJudged,
     "plan.written": PlanWritten,
     "step.moved": StepMoved,
+    **LESSON_KINDS,
     "stopped": Stopped,
 }
 MESSAGE_KINDS = ("prompted", "model.responded", "tools.finished", "compacted")

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Literal
 
 from .errors import ConfigurationError
+from .lesson_events import LessonMode
 from .values import Value, replace
 
 MOST = 100_000
@@ -111,4 +112,6 @@ class LoopSettings(Value, frozen=True, kw_only=True):
     ceiling: tuple[str, ...] | None = None  # capabilities that act may be granted; None: everything (FR-12)
     granted: tuple[str, ...] = ()  # ... and those that it has from the start
     plan_mode: bool = False  # act only looks until a person has approved its plan (AG-07)
+    lessons: LessonMode = "off"  # FR-17
+    gates: tuple[str, ...] = ()  # names of the checks that each round must pass before it is evaluated (FR-20)
     baseline: bool = True  # take a git tree of the workspace each round (AG-28)

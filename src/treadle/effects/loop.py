@@ -15,6 +15,7 @@ from treadle.tools.process import kill_recorded
 from .acceptance import ScopeEffect
 from .changes import changed_since
 from .host import Host
+from .lessons import LessonEffect
 from .map import MapEffect
 from .model import ModelEffect
 from .parts import AgentParts, LoopParts
@@ -51,6 +52,7 @@ class LoopEffects:
             else None
         )
         self.scopes = ScopeEffect(parts.isolated, points)
+        self.lessons = LessonEffect(parts.lessons, parts.redact, clock, points)
         self.rounds = RoundEffect(
             parts.act if isinstance(parts.act, Actor) else None,
             parts.evaluate if isinstance(parts.evaluate, Check) else None,
@@ -79,6 +81,8 @@ class LoopEffects:
                 return await self.rounds.act(action, host)
             case act.RunCheck() | act.Conclude() | act.CloseScope():
                 return await self._ended(action, host)
+            case act.RecallLessons() | act.RunGates() | act.VoteLessons() | act.DistilLessons():
+                return await self.lessons.perform(action, host)
             case act.TakeBaseline():
                 return await self._baseline(action, host)
             case act.MeasureWorkspace():

@@ -16,6 +16,7 @@ from treadle.ports.prompt import Section
 from treadle.ports.scope import Isolated, Scope
 from treadle.ports.toolset import Toolset
 
+from .lessons import LessonParts
 from .mounts import Mounts
 
 
@@ -56,4 +57,5 @@ class LoopParts:
     redact: Callable[[str], str]
     isolated: Isolated | None = None  # where the workspace is a scope of its own
     map_cache: Path | None = None  # the folder in which maps keep what they have read
+    lessons: LessonParts = LessonParts()  # noqa: RUF009 - frozen, and empty
     output_limit: int = 12_000  # characters of a tool's output that go into the prompt

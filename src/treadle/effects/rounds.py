@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
-from treadle.core.errors import CheckTimeout, InvalidReceipt, LedgerError, OutsideRound
+from treadle.core.errors import CheckTimeout, InvalidReceipt, InvalidVerdict, LedgerError, OutsideRound
 from treadle.core.events import (
     ActFailed,
     ActFinished,
@@ -14,9 +16,11 @@ from treadle.core.events import (
     ProcessStarted,
     UsageReported,
 )
+from treadle.core.lesson_events import OUTCOMES, LessonsAttributed, RecalledLesson
 from treadle.core.usage import Usage
 from treadle.kernel.actions import FinishAct, RunActor, RunCheck
-from treadle.ports.callback import Actor, Check, RoundContext
+from treadle.kernel.lessons import LONGEST_EVIDENCE
+from treadle.ports.callback import Actor, Check, LessonOutcomes, RoundContext, Verdict
 from treadle.ports.clock import Clock, CrashPoints
 from treadle.ports.scope import Scope, ScopeReceipt
 
@@ -36,6 +40,7 @@ class HostedContext(RoundContext):
         self.attempt = state.attempt
         self.idempotency_key = f"{host.execution_id}:{key.rpartition('.')[0]}"
         self.task, self.feedback, self.changed = state.task, state.feedback, state.last_changed
+        self.lessons = state.memory.recalled or ()
 
     def _inside(self) -> None:
         if self._host.state.callback != self._key:
@@ -139,18 +144,35 @@ class RoundEffect:
         start = self.clock.monotonic_us()
         try:
             verdict = await self.check.check(context, host.state.last_output_json or "null")
+            check_attribution(verdict.lessons, context.lessons)
         except LedgerError:
             raise
         except Exception as error:  # noqa: BLE001 - as above
             return self._raised(action.key, error, start)
         self.points.reach("after-check")
         us = self.clock.monotonic_us() - start
+        if verdict.lessons:  # on record with the verdict, in one commit
+            host.emit(LessonsAttributed(outcomes=dict(verdict.lessons), evidence=_shown(verdict)))
         return Judged(accept=verdict.accepted, feedback=verdict.feedback, us=us, evidence=verdict.evidence)
 
     def _raised(self, key: str, error: Exception, start: int) -> CallbackRaised:
         timeout = isinstance(error, CheckTimeout | TimeoutError)
         message = f"{type(error).__name__}: {error}"
         return CallbackRaised(key=key, message=message, us=self.clock.monotonic_us() - start, timeout=timeout)
+
+
+def check_attribution(lessons: LessonOutcomes, recalled: Sequence[RecalledLesson]) -> None:
+    """InvalidVerdict where a check attributes to a lesson that was not recalled, or what is no outcome (FR-18)."""
+    known = {one.lesson_id for one in recalled}
+    for one, outcome in lessons.items():
+        if one not in known:
+            raise InvalidVerdict(f"The verdict names the lesson {one!r}, which was not recalled for this loop.")
+        if outcome not in OUTCOMES[1:]:
+            raise InvalidVerdict(f"A lesson is helpful, neutral or harmful, not {outcome!r}.")
+
+
+def _shown(verdict: Verdict) -> dict[str, str]:
+    return dict.fromkeys(verdict.lessons, (verdict.evidence or verdict.feedback)[:LONGEST_EVIDENCE])
 
 
 def receipt_to_json(receipt: ScopeReceipt) -> str:

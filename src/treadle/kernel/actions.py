@@ -122,6 +122,24 @@ class CloseScope(Value, frozen=True, kw_only=True):
     """Merge accepted work, or leave it as a branch: a barrier. Ends in ScopeClosed."""
 
 
+class RecallLessons(Value, frozen=True, kw_only=True):
+    """Look up what earlier loops taught. Ends in LessonsRecalled."""
+
+
+class RunGates(Value, frozen=True, kw_only=True):
+    """Run every gate on this round's work: a barrier. Ends in GatesChecked or CallbackRaised."""
+
+    key: str
+
+
+class VoteLessons(Value, frozen=True, kw_only=True):
+    """Write the loop's one vote on each recalled lesson: a barrier. Ends in LessonsVoted."""
+
+
+class DistilLessons(Value, frozen=True, kw_only=True):
+    """Keep what accepted work taught: a barrier. Ends in LessonsDistilled."""
+
+
 class Wait(Value, frozen=True, kw_only=True):
     """Nothing to do until an answer, or until that wall time. `kind` "back-off" is a wait of the engine's own."""
 
@@ -154,6 +172,10 @@ Action = (
     | RunCheck
     | Conclude
     | CloseScope
+    | RecallLessons
+    | RunGates
+    | VoteLessons
+    | DistilLessons
     | Wait
     | Finish
 )

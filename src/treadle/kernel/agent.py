@@ -8,6 +8,7 @@ A turn is one request and its batch of calls. `step` says where in a turn the ag
 from __future__ import annotations
 
 from math import ceil
+from typing import cast
 
 from treadle.core.errors import InvalidStateTransition, ToolErrorKind
 from treadle.core.events import ModelFailed, Probe, Prompted, Suspended, ToolIntended, ToolProbed
@@ -331,5 +332,12 @@ def _ended(agent: AgentState, call: ToolCall) -> AgentState:
     args = call.args if isinstance(call.args, dict) else {}
     agent = transition(agent, "completed", step="done", calls=(), answered=0, turn=agent.turn + 1)
     if call.kind == "verdict":
-        return replace(agent, accept=bool(args.get("accept")), feedback=str(args.get("feedback", "")))
+        said: object = args.get("lessons")
+        lessons = cast("dict[str, object]", said) if isinstance(said, dict) else {}
+        return replace(
+            agent,
+            accept=bool(args.get("accept")),
+            feedback=str(args.get("feedback", "")),
+            lessons={one: str(text) for one, text in lessons.items()},
+        )
     return replace(agent, output_json=texts.output_json(args))

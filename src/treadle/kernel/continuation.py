@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from .frame import FrameIdentity, LeaseDelta, LoopFrame, SkillActivation, ToolEffect
+from typing import Any
+
+import msgspec
+
+from .frame import FrameIdentity, LeaseDelta, LoopFrame, RecalledLesson, SkillActivation, ToolEffect
+from .lesson_state import GateRecovery
 from .scopes import armed
 from .states import LoopState
 
@@ -11,7 +16,7 @@ def frame_of(state: LoopState) -> LoopFrame:
     """The continuation as of now. Durations are rounded down to whole milliseconds."""
     evaluating = state.phase == "evaluate"
     leaf = state.preserved_leaf
-    carried = state.carried
+    carried, memory = state.carried, state.memory
     return LoopFrame(
         loop_id=state.settings.loop_id,
         step_exec_id=state.step_exec_id,
@@ -48,11 +53,16 @@ def frame_of(state: LoopState) -> LoopFrame:
         observed_effects=tuple(_effect(effect) for effect in carried.effects),
         injected_scoped_rule_ids=tuple(carried.rules),
         conflict_check_armed=armed(state),
-        recalled_lessons=(),
+        recalled_lessons=tuple(RecalledLesson(lesson_id=one.lesson_id, text=one.text) for one in memory.recalled or ()),
         last_rejected_iteration_json=state.last_rejected_json,
-        buffered_gate_recoveries=None,
-        accumulated_lesson_outcomes={},
+        buffered_gate_recoveries=tuple(map(_recovery, memory.recoveries)) if state.settings.gates else None,
+        accumulated_lesson_outcomes=memory.outcomes,
     )
+
+
+def _recovery(recovery: GateRecovery) -> dict[str, Any]:
+    """As JSON has it, so that it is read back as it is."""
+    return {**msgspec.to_builtins(recovery), "changed": list(recovery.changed)}
 
 
 def _effect(effect: str) -> ToolEffect:

@@ -28,6 +28,7 @@ from treadle.core.errors import (
     WrongKind,
 )
 from treadle.core.events import Phase
+from treadle.core.lesson_events import LessonOutcome
 from treadle.core.values import Value
 
 SCHEMA = "treadle.frame"
@@ -43,14 +44,6 @@ KINDS = {
 Document = dict[str, Any]
 UpgradeStep = Callable[[Document], Document]
 UPGRADES: Mapping[int, UpgradeStep] = {}  # version n -> the step that makes a frame of version n + 1 of it
-
-LessonOutcome = Literal["unobserved", "helpful", "neutral", "harmful"]
-OUTCOMES: tuple[LessonOutcome, ...] = ("unobserved", "helpful", "neutral", "harmful")  # from best to worst (FR-18)
-
-
-def worse(one: LessonOutcome, other: LessonOutcome) -> LessonOutcome:
-    """The worse of two outcomes of the same lesson: it wins, whichever came last."""
-    return one if OUTCOMES.index(one) >= OUTCOMES.index(other) else other
 
 
 class LeaseDelta(Value, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

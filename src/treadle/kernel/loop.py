@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from treadle.core import events as ev
 from treadle.core.errors import AnswerRefused, InvalidStateTransition, OutsideRound, all_rejected
 from treadle.core.messages import Compacted, ModelResponded, Prompted, ToolsFinished
@@ -22,7 +20,7 @@ from treadle.core.values import Value, replace
 
 from . import agent as agents
 from . import carried as carry
-from . import guards, permission, plan_fold, reopening, scopes, texts, window
+from . import gates, guards, lessons, permission, plan_fold, reopening, scopes, texts, window
 from .accounts import settle_charges as _settle_charges
 from .accounts import spend as _spend
 from .accounts import unmetered_doubt as _unmetered_doubt
@@ -44,12 +42,14 @@ def _next(state: LoopState) -> Action:
     if state.pending is not None:
         return Wait(kind=state.pending.kind, id=state.pending.id, until_us=state.pending.until_us)
     if state.status != "running":
-        return Finish(status=state.status, code=state.code)
+        return lessons.after(state) or Finish(status=state.status, code=state.code)
     if (action := scopes.due(state)) is not None:
         return action
     if (end := decided(state, boundary=_at_boundary(state))) is not None:
-        return Record(event=end)
-    return _act(state) if state.phase == "act" else _evaluate(state)
+        return lessons.before(state, end) or Record(event=end)
+    if state.phase == "act":
+        return lessons.recall(state) or _act(state)
+    return gates.due(state) or _evaluate(state)
 
 
 def _at_boundary(state: LoopState) -> bool:
@@ -83,7 +83,8 @@ def _evaluate(state: LoopState) -> Action:
         case _:
             agent = state.agent
             if agent.state == "completed":
-                return scopes.judged(state, ev.Judged(accept=agent.accept is True, feedback=agent.feedback, us=0))
+                judged = ev.Judged(accept=agent.accept is True, feedback=agent.feedback, us=0)
+                return lessons.attributed(state) or scopes.judged(state, judged)
             return agents.agent_action(state)
 
 
@@ -245,7 +246,7 @@ def _to_evaluate(state: LoopState, e: ev.ActFinished | ev.ActFailed, failure: st
     if state.phase != "act":
         raise InvalidStateTransition(state.phase, "evaluate")
     state = _settle_charges(_spend(state, us=e.us))
-    prompt = texts.evaluation(state.task, e.output_json, e.changed, failure)
+    prompt = texts.evaluation(state.task, e.output_json, e.changed, failure) + lessons.for_evaluator(state.memory)
     seen = state.agent.guards
     if state.settings.must_change:
         seen = guards.round_left(seen, e.scope_receipt_json)
@@ -309,13 +310,7 @@ def _on_judged(state: LoopState, e: ev.Judged) -> LoopState:
     state = replace(state, callback="", attempt=1, processes=(), answer=None, evidence=e.evidence, scope=scope)
     if e.accept:
         return replace(state, accepted=True, feedback=None)
-    rejected = {
-        "iteration": state.iteration,
-        "output_json": state.last_output_json,
-        "scope_receipt_json": state.last_receipt_json,
-        "feedback": e.feedback,
-    }
-    state = replace(state, feedback=e.feedback, last_rejected_json=msgspec.json.encode(rejected).decode())
+    state = replace(state, feedback=e.feedback, last_rejected_json=lessons.rejected_json(state, e.feedback))
     if state.round >= state.settings.max_rounds:
         return replace(
             state,
@@ -343,7 +338,9 @@ def _next_act(state: LoopState, feedback: str) -> AgentState:
     text = texts.feedback(feedback)
     if state.settings.act_agent.history == "fresh":
         return AgentState(
-            prompt=f"{state.task}\n\n{text}", origin="feedback", guards=guards.forgotten(state.act_guards)
+            prompt=f"{lessons.told(state.task, state.memory.recalled)}\n\n{text}",
+            origin="feedback",
+            guards=guards.forgotten(state.act_guards),
         )
     return AgentState(
         prompt=text, origin="feedback", leaf=state.preserved_leaf, guards=guards.elsewhere(state.act_guards)
@@ -435,5 +432,7 @@ _FOLD: dict[type[Value], Callable[[LoopState, Any], LoopState]] = {
     ev.CompactionFailed: _on_compaction_failed,
     ev.CompactionJudged: window.judged,
     **plan_fold.FOLD,
+    **gates.FOLD,
+    **lessons.FOLD,
     ev.Stopped: _on_stopped,
 }

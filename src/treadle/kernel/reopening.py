@@ -7,7 +7,7 @@ from treadle.core.events import Adopted, Extended, Pinned, Reopened
 from treadle.core.settings import with_guards
 from treadle.core.values import replace
 
-from . import guards, plan_fold, window
+from . import guards, lessons, plan_fold, window
 from .plan import gated
 from .states import LoopState
 
@@ -59,7 +59,7 @@ def _reopened(state: LoopState) -> LoopState:
         agent = replace(agent, state="planning" if gated(state) else "executing", reason="")
     if old.step == "back-off":
         agent = replace(agent, step="ready")
-    state = plan_fold.fold_reopened(state)
+    state = plan_fold.fold_reopened(replace(state, memory=lessons.reopened(state.memory)))
     state = replace(state, window=window.reopened(state.window), judge_window=window.reopened(state.judge_window))
     return replace(state, agent=agent, status="running", code="", outcome="", evidence="", advice="", unmetered=0)
 

@@ -15,6 +15,7 @@ from treadle.core.values import Value
 
 from .carried import Carried
 from .guard_state import GuardCounters
+from .lesson_state import Memory
 from .window_state import WindowState
 
 AgentStateName = Literal["planning", "executing", "error_recovery", "completed", "failed"]
@@ -60,6 +61,7 @@ class AgentState(Value, frozen=True, kw_only=True):
     reason: str = ""  # why it failed
     accept: bool | None = None  # an evaluator's verdict
     feedback: str = ""
+    lessons: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it; what the verdict says of recalled ones
 
 
 class Counters(Value, frozen=True, kw_only=True):
@@ -181,6 +183,7 @@ class LoopState(Value, frozen=True, kw_only=True):
     carried: Carried = Carried()
     plan: PlanState = NO_PLAN
     scope: ScopeState | None = None  # where act has an isolated one
+    memory: Memory = Memory()
     pending: Suspended | None = None
     answer: Answered | None = None
 

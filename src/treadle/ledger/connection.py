@@ -56,6 +56,11 @@ def open_reader(path: Path, *, busy_timeout_s: float) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=busy_timeout_s, isolation_level=None)
 
 
+def prepare_for_log(db: sqlite3.Connection, path: Path, busy_timeout_s: float) -> None:
+    """Switches the file to a write-ahead log, once for all. LedgerUnavailable; sqlite3.Error."""
+    _use_wal(db, path, busy_timeout_s)
+
+
 def _make_folder(folder: Path) -> None:
     """Folders that did not exist survive a power cut like what is then stored in them."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]

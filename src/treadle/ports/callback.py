@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
+from treadle.core.lesson_events import LessonOutcome, RecalledLesson
 from treadle.core.usage import Usage
+
+LessonOutcomes = Mapping[str, LessonOutcome]
+
+
+def _none() -> LessonOutcomes:
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,16 +24,28 @@ class Verdict:
     accepted: bool
     feedback: str = ""
     evidence: str = ""
+    lessons: LessonOutcomes = field(default_factory=_none)
 
 
-def accept(*, evidence: str = "") -> Verdict:
-    """The round's output is good."""
-    return Verdict(True, "", evidence)
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """One pass of a loop, as `on_loop_recovery` sees it: the last that was rejected, and the one that was accepted (FR-19)."""
+
+    iteration: int  # from 0
+    output: Any
+    feedback: str | None  # of the rejection
+    changed: tuple[str, ...]  # paths that act changed in it
+    evidence: str = ""  # of the acceptance
 
 
-def reject(feedback: str, *, evidence: str = "") -> Verdict:
-    """The round's output is not good yet; the feedback reaches the next round's act verbatim."""
-    return Verdict(False, feedback, evidence)
+def accept(*, evidence: str = "", lessons: LessonOutcomes | None = None) -> Verdict:
+    """The round's output is good. `lessons`: what recalled ones did, by id; the evidence is what shows it (FR-18)."""
+    return Verdict(True, "", evidence, lessons or {})
+
+
+def reject(feedback: str, *, evidence: str = "", lessons: LessonOutcomes | None = None) -> Verdict:
+    """The round's output is not good yet; the feedback reaches the next round's act verbatim. `lessons` as in accept."""
+    return Verdict(False, feedback, evidence, lessons or {})
 
 
 class RoundContext(ABC):
@@ -39,6 +59,7 @@ class RoundContext(ABC):
     task: str
     feedback: str | None  # of the last rejection
     changed: tuple[str, ...]  # paths that act changed, for evaluate
+    lessons: tuple[RecalledLesson, ...] = ()  # recalled when the loop started (FR-17)
 
     @abstractmethod
     def report_usage(self, usage: Usage) -> None:

@@ -21,8 +21,18 @@ from .journal import Journal
 
 Rest = act.Finish | act.Wait
 INTENTS = (act.IntendModel, act.IntendCompaction)
-BARRIERS = (act.CallModel, act.Compact, act.RunTools, act.RunActor, act.RunCheck, act.CloseScope)
-UNTIMED = (act.Conclude, act.CloseScope)  # an accepted round is not undone by a limit
+LESSONS = (act.VoteLessons, act.DistilLessons)
+BARRIERS = (
+    act.CallModel,
+    act.Compact,
+    act.RunTools,
+    act.RunActor,
+    act.RunCheck,
+    act.RunGates,
+    act.CloseScope,
+    *LESSONS,
+)
+UNTIMED = (act.Conclude, act.CloseScope, *LESSONS)  # an accepted round is not undone by a limit
 LINGER_S = 0.005  # how long reads may run until the response that asked for them is written by itself
 INBOX_S = 0.3  # how long a request from outside may lie unread while an effect runs
 

@@ -18,6 +18,7 @@ from treadle.core import events as ev
 from treadle.core.codec import decode, encode
 from treadle.core.digests import blob_address
 from treadle.core.errors import InputError, LedgerError, TreadleError, UnknownExecution
+from treadle.core.lesson_events import LessonsDistilled, LessonsVoted
 from treadle.core.messages import BRANCHING, MESSAGES, Compacted, ModelResponded, Prompted, ToolsFinished
 from treadle.core.values import Value
 from treadle.kernel.loop import advance
@@ -36,7 +37,18 @@ if TYPE_CHECKING:
 
 SNAPSHOT_EVERY = 512  # records; more would slow a resume, fewer would cost bytes
 RESTS = (ev.Stopped, ev.Suspended, ev.Interrupted, ev.CallbackRaised)
-SUMMARISED = (*RESTS, ev.LoopStarted, ev.Judged, ev.ActFinished, ev.ActFailed, ev.Answered, ev.Extended, ev.Reopened)
+_ENDINGS = (LessonsVoted, LessonsDistilled)  # may come after the end of a failed loop
+SUMMARISED = (
+    *RESTS,
+    ev.LoopStarted,
+    ev.Judged,
+    ev.ActFinished,
+    ev.ActFailed,
+    ev.Answered,
+    ev.Extended,
+    ev.Reopened,
+    *_ENDINGS,
+)
 
 
 class Folded(Protocol):

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from treadle.core.errors import LedgerDamaged
+from treadle.core.lesson_events import LessonMode
 from treadle.core.scope_events import OnAccept
 from treadle.core.values import Value
 from treadle.tools.mcp import MCPServer, read_servers, server_from_text
@@ -58,6 +59,8 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
     warn_at: tuple[int, ...] = (80, 90)
     on_invalid: Literal["stop_batch", "run_valid"] = "stop_batch"
     map_budget: int | None = None
+    gates: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it
+    lessons: LessonMode = "on"
 
     def to_loop(self) -> Loop:
         """The definition."""
@@ -77,6 +80,8 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
             plan=self.plan,
             isolate=self.isolate,
             on_accept=self.on_accept,
+            gates=self.gates,
+            lessons=self.lessons,
         )
 
     def _act(self) -> Agent | Command:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -9,11 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from treadle.core.errors import ConfigurationError, DefinitionError
+from treadle.core.lesson_events import LessonMode
 from treadle.core.messages import Message
 from treadle.core.scope_events import OnAccept
 from treadle.core.settings import Guards, with_guards
 from treadle.kernel.leases import parse as parse_capability
-from treadle.ports.callback import Actor, Check, RoundContext, Verdict
+from treadle.ports.callback import Actor, Check, Iteration, RoundContext, Verdict
 from treadle.ports.model import Model
 from treadle.ports.prompt import Section
 from treadle.ports.toolset import Toolset
@@ -21,6 +23,9 @@ from treadle.tools.mcp import MCPServer
 
 LEAST_WINDOW = 2_000  # tokens: prompt, tools and an answer hardly fit into less
 LEAST_RATIO = 0.1
+MOST_GATES = 16
+GATE_NAME = r"[\w.-]{1,40}"
+LESSON_MODES = ("off", "recall", "on")
 
 CheckFunction = Callable[[RoundContext, Any], Verdict | Awaitable[Verdict]]
 ActFunction = Callable[[RoundContext, str | None], Any]
@@ -31,6 +36,10 @@ def _nothing() -> Mapping[str, Any]:
 
 
 def _no_guards() -> Mapping[str, int]:
+    return {}
+
+
+def _no_gates() -> Mapping[str, Any]:
     return {}
 
 
@@ -137,6 +146,9 @@ class Command:
             raise DefinitionError("The command is empty.")
 
 
+GateForm = str | Command | Check | CheckFunction
+
+
 @dataclass(frozen=True)
 class Person:
     """A person evaluates: the loop waits, durably, for approve or reject."""
@@ -151,7 +163,10 @@ class Loop:
     0 is off), for act and evaluate alike. `must_change`: whether the task must change something in the workspace; where it is
     None its words tell. With True, nothing is accepted without a change. `isolate`: act works in a git worktree of the
     workspace's repository, on a branch of its own that starts at HEAD; what is accepted is merged, or left as a branch, as
-    `on_accept` says.
+    `on_accept` says. `gates` are named checks that each round must pass before `evaluate` is asked; one that failed and passed
+    later teaches a lesson, once the work is accepted. `lessons`: off, recall
+    (earlier ones are told), or on (accepted work teaches new ones besides). `on_loop_recovery(rejected, accepted)` words what an
+    accepted loop learnt from its last rejection: a text, several, or None; after a crash it may be asked again.
     """
 
     name: str
@@ -173,10 +188,16 @@ class Loop:
     input_type: type[Any] | None = None  # str, or a pydantic model or dataclass; the task text is made by `prompt`
     prompt: Callable[[Any], str] | None = None
     version: str = "1"
+    gates: Mapping[str, GateForm] = field(default_factory=_no_gates)
+    lessons: LessonMode = "on"
+    on_loop_recovery: Callable[[Iteration, Iteration], Any] | None = None
 
     def __post_init__(self) -> None:
         if not self.name.strip():
             raise DefinitionError("A loop needs a name.")
+        check_gates(self.gates)
+        if self.lessons not in LESSON_MODES:
+            raise DefinitionError(f"lessons is one of {', '.join(LESSON_MODES)}, not {self.lessons!r}.")
         _at_least("max_rounds", self.max_rounds, 1)
         for name in ("max_turns", "max_tokens"):
             _at_least(name, getattr(self, name), 1)
@@ -206,6 +227,19 @@ def check_guards(guards: Mapping[str, int]) -> None:
         with_guards(Guards(), guards)
     except ConfigurationError as error:
         raise DefinitionError(str(error)) from error
+
+
+def check_gates(gates: Mapping[str, Any]) -> None:
+    """DefinitionError for a gate without a name or a command, or for too many."""
+    if len(gates) > MOST_GATES:
+        raise DefinitionError(f"A loop has at most {MOST_GATES} gates, not {len(gates)}.")
+    for name, gate in gates.items():
+        if not re.fullmatch(GATE_NAME, name):
+            raise DefinitionError(
+                f"{name!r} is no name of a gate: up to 40 letters, digits, dots, dashes and underscores."
+            )
+        if isinstance(gate, str) and not gate.strip():
+            raise DefinitionError(f"The gate {name} has an empty command.")
 
 
 def check_cost(name: str, value: object) -> None:

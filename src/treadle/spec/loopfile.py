@@ -64,6 +64,10 @@ class Control(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     guards: Annotated[
         dict[Line, Annotated[int, Meta(ge=0)]], Meta(description="thresholds of guards by name, such as repeat: 6")
     ] = field(default_factory=dict[str, int])
+    lessons: Annotated[
+        Literal["off", "recall", "on"] | None,
+        Meta(description="what accepted runs have taught: on (told and learnt), recall (told), off"),
+    ] = None
     must_change: Annotated[bool, Meta(description="accept nothing without a change in the workspace")] = False
     plan: Annotated[
         bool, Meta(description="the padlock before executing: change nothing before a person has approved the plan")
@@ -141,6 +145,9 @@ class Verify(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     check: Annotated[Line | None, Meta(description="a command that accepts with exit code 0")] = None
     timeout: Annotated[Duration | None, Meta(description="how long the check may take")] = None
     judge: Annotated[Line | None, Meta(description="a model that judges, as provider:model")] = None
+    gates: Annotated[
+        dict[Line, Line], Meta(description="commands by name that each round must pass before it is checked")
+    ] = field(default_factory=dict[str, str])
 
 
 class Spot(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -275,6 +282,8 @@ def flags(file: LoopFile) -> dict[str, Any]:
         "max_cost": control.max_cost,
         "max_time": control.max_time,
         "guard": control.guards or None,
+        "gate": dict(verify.gates) or None,
+        "lessons": control.lessons,
         "must_change": control.must_change or None,
         "plan": control.plan or None,
         "window": foundation.window,

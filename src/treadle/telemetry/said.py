@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from treadle.core import events as ev
+from treadle.core import lesson_events as le
 from treadle.core.messages import Compacted, ModelResponded, Prompted, ToolsFinished
 from treadle.core.settings import LoopSettings
 from treadle.core.spoken import count, duration, map_words, money, one_line
@@ -32,6 +33,7 @@ def describe(event: Any) -> str:
         or _of_people(event)
         or _of_guards(event)
         or _of_window(event)
+        or _of_lessons(event)
         or _fields(event)
     )
 
@@ -178,6 +180,32 @@ def _of_window(event: Any) -> str:
         case ev.CompactionJudged():
             breaker = f"; the breaker {event.breaker}" if event.breaker else ""
             return f"{event.before:,} → {event.after:,} tokens as counted, {event.saved:,} saved{breaker}"
+        case _:
+            return ""
+
+
+def _of_lessons(event: Any) -> str:
+    match event:
+        case le.LessonsRecalled():
+            told = ", ".join(one.lesson_id for one in event.lessons)
+            return f"{told} ({event.tokens:,} tokens)" if told else one_line(event.note, 160) or "none that fits"
+        case le.LessonsAttributed():
+            return "; ".join(
+                f"{one} {outcome}: {one_line(event.evidence.get(one, ''), 80)}"
+                for one, outcome in event.outcomes.items()
+            )
+        case le.GatesChecked():
+            said = ", ".join(f"{one.gate} {'passed' if one.passed else 'failed'}" for one in event.results)
+            return f"{said} ({duration(event.us)})"
+        case le.LessonsVoted():
+            votes = ", ".join(f"{one} {outcome}" for one, outcome in event.outcomes.items())
+            retired = f"; retired: {', '.join(event.retired)}" if event.retired else ""
+            trusted = f"; trusted from now on: {', '.join(event.confirmed)}" if event.confirmed else ""
+            return f"{votes}{trusted}{retired}{f'; not written: {one_line(event.note, 120)}' if event.note else ''}"
+        case le.LessonsDistilled():
+            made = "; ".join(f"{one.lesson_id} ({one.state}): {one_line(one.text, 120)}" for one in event.lessons)
+            lost = f"recoveries of gates discarded: {event.discarded}" if event.discarded else ""
+            return ", ".join(text for text in (made, lost, one_line(event.note, 160)) if text) or "nothing"
         case _:
             return ""
 

@@ -14,6 +14,11 @@ _SCHEMA: dict[str, Any] = {
     "properties": {
         "accept": {"type": "boolean", "description": "Whether the work is done, and done well."},
         "feedback": {"type": "string", "description": "For the worker: what is wrong, where, and what would be right."},
+        "lessons": {
+            "type": "object",
+            "description": "Where the worker was told lessons: their ids, each with what it did and what shows it.",
+            "additionalProperties": {"type": "string", "pattern": "^(helpful|neutral|harmful)\\s*(:|$)"},
+        },
     },
     "required": ["accept", "feedback"],
     "additionalProperties": False,

@@ -1,0 +1,314 @@
+"""Lessons in an SQLite file of their own, with a full-text index (decision 21); without a file, in memory."""
+
+from __future__ import annotations
+
+import math
+import re
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio.to_thread
+
+from treadle.core.errors import LedgerDamaged, LedgerTooNew, UnknownLesson
+from treadle.core.lesson_events import OUTCOMES
+from treadle.kernel.track_record import standing
+from treadle.ports.lessons import Candidate, Lesson, Lessons, Match, Origin, Vote
+
+from .connection import prepare_for_log
+from .faults import fault
+from .statements import migrations, named, split
+
+APPLICATION_ID = 0x74726C73  # "trls", in the header of every such file
+BUSY_TIMEOUT_S = 10.0
+MOST_WORDS = 24  # different ones of a task that are looked up
+COMMON = 128  # lessons with a word from which on it tells nothing
+MOST_DOCUMENTS = 400  # that a query may have to rank: these three bound its time, however large the store is
+LEAST_SHARED = 2  # words that a task and a lesson must have in common
+_WORD = re.compile(r"[^\W_]{2,40}")
+_COMMON = frozenset(
+    "the an and or of to in on at is are was were be it its this that with for from by as not no do does did if then than so such"
+    " all any can will must should may make made use used into out up down when what which who how why there here have has had"
+    " you your we our they them their he she his her one two please file files".split()
+)
+SQL = named("lessons")
+STEPS = migrations("lessons")
+VERSION = STEPS[-1].number
+
+T = TypeVar("T")
+
+
+class SqliteLessons(Lessons):
+    """Any number of processes and loops may use the same file. It is made when something is first written."""
+
+    def __init__(self, path: Path | None, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
+        self.url = f"sqlite:///{path}" if path else "memory:"
+        self._path, self._busy_timeout_s = path, busy_timeout_s
+        self._db: sqlite3.Connection | None = None  # the one in memory; a file is opened for each use
+        self._lock = threading.Lock()
+
+    async def match(self, text: str, *, role: str, workspace: str, limit: int) -> list[Match]:
+        return await self._read(partial(_match, text=text, role=role, workspace=workspace, limit=limit), [])
+
+    async def vote(self, votes: Sequence[Vote]) -> list[Lesson]:
+        return await self._write(partial(_vote, votes=votes))
+
+    async def add(self, candidates: Sequence[Candidate]) -> list[Lesson]:
+        return await self._write(lambda db: [_add(db, one) for one in candidates])
+
+    async def get(self, lesson_id: str) -> Lesson:
+        found = await self._read(lambda db: _lesson(_find(db, lesson_id)), None)
+        if found is None:
+            raise _unknown(lesson_id)
+        return found
+
+    async def all(self) -> list[Lesson]:
+        return await self._read(lambda db: [_lesson(row) for row in db.execute(SQL["all"])], [])
+
+    async def origins(self, lesson_id: str) -> list[Origin]:
+        def read(db: sqlite3.Connection) -> list[Origin]:
+            names = ("step_exec_id", "source", "gate", "round", "at_us")
+            rows = db.execute(SQL["origins"], (_find(db, lesson_id)["n"],))
+            return [Origin(**dict(zip(names, row, strict=True))) for row in rows]
+
+        return await self._read(read, [])
+
+    async def votes(self, lesson_id: str) -> list[Vote]:
+        def read(db: sqlite3.Connection) -> list[Vote]:
+            row = _find(db, lesson_id)
+            return [
+                Vote(
+                    step_exec_id=vote["step"],
+                    lesson_id=row["id"],
+                    outcome=OUTCOMES[int(vote["outcome"])],
+                    evidence=vote["evidence"],
+                    at_us=vote["at_us"],
+                )
+                for vote in db.execute(SQL["votes"], (row["n"],))
+            ]
+
+        return await self._read(read, [])
+
+    async def edit(self, lesson_id: str, *, text: str | None = None, confirm: bool = False) -> Lesson:
+        def write(db: sqlite3.Connection) -> Lesson:
+            n = _find(db, lesson_id)["n"]
+            if text is not None:
+                db.execute(SQL["reword"], (text, n))
+            if confirm:
+                db.execute(SQL["forgive"], (n,))
+                db.execute(SQL["confirm"], (n,))
+            return _settled(db, n)
+
+        return await self._write(write)
+
+    async def retire(self, lesson_id: str, reason: str) -> Lesson:
+        def write(db: sqlite3.Connection) -> Lesson:
+            n = _find(db, lesson_id)["n"]
+            db.execute(SQL["stands"], ("retired", reason, n))
+            return _settled(db, n)
+
+        return await self._write(write)
+
+    async def bring(self, lesson: Lesson, *, origins: Sequence[Origin], at_us: int) -> bool:
+        def write(db: sqlite3.Connection) -> bool:
+            values = (lesson.id, lesson.text, lesson.role, lesson.workspace, lesson.source, lesson.task, at_us)
+            added = db.execute(SQL["add"], values).rowcount > 0
+            n = _find(db, lesson.id)["n"]
+            for one in origins[:1] if added else ():
+                db.execute(SQL["add_origin"], (n, one.step_exec_id, one.source, one.gate, one.round, one.at_us))
+            return added
+
+        return await self._write(write)
+
+    async def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    # ---- the file
+
+    async def _read(self, work: Callable[[sqlite3.Connection], T], nothing: T) -> T:
+        if self._db is None and (self._path is None or not self._path.exists()):
+            return nothing
+        return await anyio.to_thread.run_sync(partial(self._work, work))
+
+    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        def transaction(db: sqlite3.Connection) -> T:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                result = work(db)
+                db.execute("COMMIT")
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+            return result
+
+        return await anyio.to_thread.run_sync(partial(self._work, transaction))
+
+    def _work(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            if self._path is not None:
+                with closing(_opened(self._path, self._busy_timeout_s)) as db:
+                    return work(db)
+            with self._lock:
+                if self._db is None:
+                    self._db = _opened(None, self._busy_timeout_s)
+                    weakref.finalize(self, self._db.close)
+                return work(self._db)
+        except (sqlite3.Error, OSError) as error:
+            raise fault(error, self._path or Path("memory")) from error
+
+
+def _opened(path: Path | None, busy_timeout_s: float) -> sqlite3.Connection:
+    """Ready for work, made where there is none. LedgerDamaged, LedgerTooNew; sqlite3.Error, OSError."""
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    db = sqlite3.connect(path or ":memory:", timeout=busy_timeout_s, isolation_level=None, check_same_thread=False)
+    try:
+        db.row_factory = sqlite3.Row
+        if path is None:
+            _migrate(db)
+        elif not _is_current(db, path):
+            prepare_for_log(db, path, busy_timeout_s)
+            _migrate(db)
+        db.execute("PRAGMA synchronous = FULL")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _is_current(db: sqlite3.Connection, path: Path) -> bool:
+    """Whether it needs no migration. LedgerDamaged for a file of somebody else, LedgerTooNew."""
+    application, version = _number(db, "application_id"), _number(db, "user_version")
+    if application != APPLICATION_ID and (
+        application or version or db.execute("SELECT 1 FROM sqlite_master").fetchone()
+    ):
+        raise LedgerDamaged(f"{path}: this is an SQLite file, but no store of lessons. Move it away.")
+    if version > VERSION:
+        raise LedgerTooNew(f"{path}: these lessons were written by a newer Treadle. Update Treadle.")
+    return version == VERSION
+
+
+def _migrate(db: sqlite3.Connection) -> None:
+    for step in STEPS:
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            if _number(db, "user_version") < step.number:  # otherwise another process was quicker
+                for statement in split(step.sql):
+                    db.execute(statement)
+                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                db.execute(f"PRAGMA user_version = {step.number}")
+            db.execute("COMMIT")
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+
+
+def _number(db: sqlite3.Connection, pragma: str) -> int:
+    return db.execute(f"PRAGMA {pragma}").fetchone()[0]
+
+
+# ---- what is done in it
+
+
+def words_of(text: str) -> list[str]:
+    """The words that say something, each once, in order."""
+    found = dict.fromkeys(word for word in _WORD.findall(text.lower()) if word not in _COMMON)
+    return list(found)[:MOST_WORDS]
+
+
+def _match(db: sqlite3.Connection, text: str, role: str, workspace: str, limit: int) -> list[Match]:
+    """By the rarest words first, as many as do not make the query long: the time does not grow with the store."""
+    words = words_of(text)
+    documents = {word: row[0] for word in words if (row := db.execute(SQL["documents"], (f'"{word}"',)).fetchone())[0]}
+    if not documents:
+        return []
+    rows = db.execute(*_query(documents, role, workspace, limit)).fetchall()
+    size = db.execute(SQL["size"]).fetchone()[0]
+    weights = {word: math.log1p(size / found) if found < COMMON else 1.0 for word, found in documents.items()}
+    found: list[Match] = []
+    for row in rows:
+        shared = documents.keys() & set(_WORD.findall(f"{row['text']} {row['task']}".lower()))
+        if len(shared) >= min(LEAST_SHARED, len(words)):
+            found.append(Match(_lesson(row), sum(weights[word] for word in shared)))
+    return sorted(found, key=lambda match: -match.relevance)
+
+
+def _query(documents: dict[str, int], role: str, workspace: str, limit: int) -> tuple[str, tuple[str | int, ...]]:
+    """The statement with its parameters."""
+    total = 0
+    picked: list[str] = []
+    for word in sorted(documents, key=documents.__getitem__):
+        total += documents[word]
+        if documents[word] < COMMON and total <= MOST_DOCUMENTS:
+            picked.append(f'"{word}"')
+    if picked:
+        return SQL["match"], (" OR ".join(picked), role, workspace, limit, MOST_DOCUMENTS)
+    first = " AND ".join(f'"{word}"' for word in list(documents)[:LEAST_SHARED])  # every word is common: the newest
+    return SQL["newest_match"], (first, role, workspace, limit, MOST_DOCUMENTS)
+
+
+def _vote(db: sqlite3.Connection, votes: Sequence[Vote]) -> list[Lesson]:
+    found: list[Lesson] = []
+    for vote in votes:
+        if (row := db.execute(SQL["find"], (vote.lesson_id,)).fetchone()) is None:
+            continue  # somebody has deleted it meanwhile
+        outcome = OUTCOMES.index(vote.outcome)
+        db.execute(SQL["add_vote"], (row["n"], vote.step_exec_id, outcome, vote.evidence, vote.at_us))
+        found.append(_settled(db, row["n"]))
+    return found
+
+
+def _add(db: sqlite3.Connection, one: Candidate) -> Lesson:
+    db.execute(SQL["add"], (one.id, one.text, one.role, one.workspace, one.source, one.task, one.at_us))
+    n = _find(db, one.id)["n"]
+    db.execute(SQL["add_origin"], (n, one.step_exec_id, one.source, one.gate, one.round, one.at_us))
+    return _settled(db, n)
+
+
+def _settled(db: sqlite3.Connection, n: int) -> Lesson:
+    """Counters and standing as votes and origins make them."""
+    unobserved, helpful, neutral, harmful, origins = db.execute(SQL["tally"], (n,)).fetchone()
+    row = db.execute("SELECT * FROM lessons WHERE n = ?", (n,)).fetchone()
+    confirmations = max(0, origins - 1) + helpful + row["by_person"]
+    db.execute(SQL["counted"], (unobserved, helpful, neutral, harmful, confirmations, n))
+    now = standing(row["standing"], helpful=helpful, harmful=harmful, confirmations=confirmations)
+    if now != row["standing"]:
+        db.execute(
+            SQL["stands"],
+            (
+                now,
+                f"harmful in {harmful} of {helpful + neutral + harmful} loops that say" if now == "retired" else "",
+                n,
+            ),
+        )
+    return _lesson(db.execute("SELECT * FROM lessons WHERE n = ?", (n,)).fetchone())
+
+
+def _find(db: sqlite3.Connection, lesson_id: str) -> sqlite3.Row:
+    row = db.execute(SQL["find"], (lesson_id,)).fetchone()
+    if row is not None:
+        return row
+    rows = db.execute(SQL["find_from"], (lesson_id,)).fetchall() if len(lesson_id) > 1 else []
+    if len(rows) == 1:
+        return rows[0]
+    if rows:
+        raise UnknownLesson(f"{lesson_id!r} is ambiguous: {', '.join(one['id'] for one in rows)}. Give more of the id.")
+    raise _unknown(lesson_id)
+
+
+def _unknown(lesson_id: str) -> UnknownLesson:
+    return UnknownLesson(f"There is no lesson {lesson_id!r} here. treadle lessons ls lists them.")
+
+
+_FIELDS = tuple(Lesson.__struct_fields__)
+
+
+def _lesson(row: Any) -> Lesson:
+    return Lesson(**{name: row[name] for name in _FIELDS})

@@ -1,0 +1,103 @@
+"""Lessons and gates in real runs, through kills, as `treadle frame show` and `treadle lessons` tell them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.commandline import CommandLine
+from treadle.testing import ScriptedEndpoint, Turn
+
+TASK = "Write the right answer into the answer document"
+GATE = "answer=grep -q 42 answer.txt || { echo 'error: the answer is wrong'; exit 1; }"
+WRONG = [
+    Turn(text="plan", calls=[("write_file", {"path": "answer.txt", "text": "41"})]),
+    Turn(calls=[("finish", {"summary": "wrote 41"})]),
+]
+RIGHT = [
+    Turn(calls=[("write_file", {"path": "answer.txt", "text": "42"})]),
+    Turn(calls=[("finish", {"summary": "42, as it always was"})]),
+]
+
+
+def first_prompt(endpoint: ScriptedEndpoint) -> str:
+    return next(message["content"] for message in endpoint.requests[0]["messages"] if message["role"] == "user")
+
+
+def run(cli: CommandLine, script: list[Turn], *more: str, crash: str = "") -> tuple[Any, ScriptedEndpoint]:
+    with ScriptedEndpoint(script) as endpoint:
+        environ = {"TREADLE_CRASH_AT": crash} if crash else {}
+        arguments = ("--model", "openai:scripted", "--base-url", endpoint.url, "--json", *more)
+        ran = cli("run", TASK, "--check", "true", "--gate", GATE, *arguments, environ=environ)
+        if crash:
+            assert ran.code == -9, ran
+            ran = cli("resume", "last", "--json")
+    return ran, endpoint
+
+
+def frame(cli: CommandLine) -> Any:
+    found = cli("frame", "show", "last", "--json").document
+    return found.get("frame", found)
+
+
+@pytest.mark.req("FR-17", "FR-18", "FR-19", "FR-20", "AG-25")
+@pytest.mark.parametrize("crash", ["", "after-gates:1", "before-distil", "after-distil"])
+def test_a_gate_that_was_mended_teaches_one_lesson_that_a_later_run_is_told(tmp_path: Path, crash: str) -> None:
+    cli = CommandLine(tmp_path).git()
+    ran, _ = run(cli, [*WRONG, *RIGHT], crash=crash)
+    assert ran.document["code"] == "accepted", ran.err
+    shown = frame(cli)
+    assert (shown["recalledLessons"], shown["bufferedGateRecoveries"]) == ([], [])
+    assert "41" in shown["lastRejectedIterationJson"]
+    ran, endpoint = run(cli, RIGHT)
+    assert ran.document["rounds"] == 1
+    (told,) = frame(cli)["recalledLessons"]
+    assert 'The gate "answer" failed (error: the answer is wrong)' in told["text"]
+    assert told["text"] in first_prompt(endpoint)
+    assert frame(cli)["accumulatedLessonOutcomes"] == {told["lessonId"]: "unobserved"}
+
+
+@pytest.mark.req("FR-20")
+def test_what_a_failed_run_went_through_teaches_nothing(tmp_path: Path) -> None:
+    cli = CommandLine(tmp_path).git()
+    with ScriptedEndpoint([*WRONG, *RIGHT]) as endpoint:
+        ran = cli(
+            "run", TASK, "--check", "false", "--gate", GATE, "--model", "openai:scripted", "--base-url", endpoint.url,
+            "--json", "--max-rounds", "2",
+        )  # fmt: skip
+    assert ran.document["code"] == "exhausted"
+    assert frame(cli)["bufferedGateRecoveries"] == []
+    run(cli, RIGHT)
+    assert frame(cli)["recalledLessons"] == []
+
+
+@pytest.mark.req("FR-17")
+def test_with_lessons_off_nothing_is_told_or_learnt(tmp_path: Path) -> None:
+    cli = CommandLine(tmp_path).git()
+    run(cli, [*WRONG, *RIGHT], "--lessons", "off")
+    run(cli, RIGHT)
+    assert frame(cli)["recalledLessons"] == []
+    assert not list(cli.state.glob("*.lessons"))
+
+
+@pytest.mark.req("SV-02")
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--gate", "lint"), "no NAME=CMD"),
+        (("--gate", "a=true", "--gate", "a=false"), "Two gates have the name 'a'"),
+        (("--gate", "a b=true"), "no name of a gate"),
+        (("--gate", "a=no-such-program"), "no program 'no-such-program'"),
+        (("--lessons", "maybe"), "none of off, recall, on"),
+    ],
+)
+def test_wrong_gates_and_modes_are_usage_errors(tmp_path: Path, given: tuple[str, ...], said: str) -> None:
+    cli = CommandLine(tmp_path)
+    with ScriptedEndpoint([]) as endpoint:
+        ran = cli(
+            "run", "x", "--check", "true", "--model", "openai:scripted", "--base-url", endpoint.url, *given
+        )  # fmt: skip
+    assert ran.code == 2
+    assert said in ran.err
