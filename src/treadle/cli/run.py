@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from treadle.spec.commandline import CommandLineLoop
 
 DEFAULT_ROUNDS = 10
+NO_MODEL = (
+    "No model. Name one (--model provider:model, for example --model anthropic:NAME, or TREADLE_MODEL),"
+    " or let a command act (--agent-command CMD)."
+)
 DEPTHS = ("off", "micro", "auto", "full")
 ACTORS = (
     "model",
@@ -298,10 +302,7 @@ def defined(given: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path)
             if given.get(name) not in (None, False, (), []):
                 raise ConfigurationError(why)
     if not agent_command and not chosen("model"):
-        raise ConfigurationError(
-            "No model. Name one (--model provider:model, for example --model anthropic:NAME, or TREADLE_MODEL),"
-            " or let a command act (--agent-command CMD)."
-        )
+        raise ConfigurationError(NO_MODEL)
     return CommandLineLoop(
         workspace=str(folder.resolve()),
         model="" if agent_command else text("model", chosen("model")),
