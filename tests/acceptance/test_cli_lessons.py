@@ -101,3 +101,46 @@ def test_wrong_gates_and_modes_are_usage_errors(tmp_path: Path, given: tuple[str
         )  # fmt: skip
     assert ran.code == 2
     assert said in ran.err
+
+
+@pytest.mark.req("FR-18", "SE-01", "SV-02")
+def test_a_person_lists_edits_retires_and_carries_lessons(tmp_path: Path) -> None:
+    cli = CommandLine(tmp_path).git()
+    assert cli("lessons", "ls", "--json").document == []
+    run(cli, [*WRONG, *RIGHT])
+    (lesson,) = cli("lessons", "ls", "--json").document
+    assert (lesson["standing"], lesson["source"]) == ("candidate", "gate")
+    shown = cli("lessons", "show", lesson["id"][:5]).out
+    assert "gate answer" in shown
+    edited = cli("lessons", "edit", lesson["id"], "Ask for it.\nAPI_KEY=sk-proj-abcdefghij0123456789")
+    assert edited.code == 0
+    (lesson,) = cli("lessons", "ls", "--json").document
+    assert (lesson["standing"], lesson["text"]) == ("trusted", "Ask for it. API_KEY=[redacted]")
+    file = cli.workspace / "lessons.json"
+    assert cli("lessons", "export", str(file)).code == 0
+    other = ("--store", f"sqlite:///{tmp_path / 'other.db'}")
+    assert "1 new, 0 known" in cli("lessons", "import", str(file), *other).err
+    assert "0 new, 1 known" in cli("lessons", "import", str(file), *other).err
+    assert cli("lessons", "ls", "--json", *other).document[0]["standing"] == "candidate"
+    assert cli("lessons", "retire", lesson["id"], "--reason", "no longer so").code == 0
+    assert cli("lessons", "ls", "--json").document[0]["reason"] == "no longer so"
+    file.write_text('{"kind": "treadle.lessons", "version": 1, "lessons": [{"lesson": {"id": 1}}]}')
+    for arguments, said in (
+        (("import", str(file)), "lessons[0].lesson"),
+        (("show", "Lnone"), "no lesson 'Lnone'"),
+        (("edit", lesson["id"]), "Nothing to change"),
+    ):
+        ran = cli("lessons", *arguments)
+        assert ran.code == 2
+        assert said in ran.err
+
+
+@pytest.mark.req("SE-03")
+def test_damaged_lessons_cost_a_run_its_lessons_and_nothing_else(tmp_path: Path) -> None:
+    cli = CommandLine(tmp_path).git()
+    cli.state.mkdir(parents=True)
+    (cli.state / "treadle.db.lessons").write_bytes(b"no database at all " * 200)
+    ran, _ = run(cli, [*WRONG, *RIGHT])
+    assert ran.document["code"] == "accepted"
+    assert "no SQLite file" in cli("log", "last", "--kind", "lessons").out
+    assert cli("lessons", "ls").code != 0

@@ -49,6 +49,11 @@ COMMANDS: dict[str, Entry] = {
     "scope": Entry(
         "scope", "Worktrees of isolated loops: list, compare, merge, drop.", ("ls", "diff", "merge", "drop")
     ),
+    "lessons": Entry(
+        "lessons",
+        "What accepted runs have taught; edit, retire, export or import it.",
+        ("ls", "show", "edit", "retire", "export", "import"),
+    ),
     "map": Entry("map", "What of a folder a model should see for a task, within a budget."),
     "patterns": Entry("patterns", "The patterns that a loop is made of, and how each can go wrong."),
     "lint": Entry("lint", "Check a loop file against the patterns."),

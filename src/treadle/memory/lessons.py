@@ -22,7 +22,7 @@ from treadle.ports.lessons import Candidate, Match
 
 RECALL_TOKENS = 600  # that recalled lessons may take in a prompt
 RECALL_MOST = 8
-MATCHES = 50  # that are looked at for these
+MATCHES = 24  # that are looked at for these
 QUERY_CHARACTERS = 4_000  # of a task that are looked for
 LONGEST = 600  # characters of a lesson
 _PART = 240  # ... and of each thing that it quotes

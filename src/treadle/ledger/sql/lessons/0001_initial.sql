@@ -46,7 +46,7 @@ CREATE VIRTUAL TABLE words USING fts5 (text, task, content = 'lessons', content_
 CREATE TRIGGER lessons_added AFTER INSERT ON lessons WHEN new.standing <> 'retired' BEGIN
   INSERT INTO words (rowid, text, task) VALUES (new.n, new.text, new.task);
 END;
-CREATE TRIGGER lessons_unindexed AFTER UPDATE OF text, standing ON lessons WHEN old.standing <> 'retired' BEGIN
+CREATE TRIGGER lessons_unindexed BEFORE UPDATE OF text, standing ON lessons WHEN old.standing <> 'retired' BEGIN
   INSERT INTO words (words, rowid, text, task) VALUES ('delete', old.n, old.text, old.task);
 END;
 CREATE TRIGGER lessons_indexed AFTER UPDATE OF text, standing ON lessons WHEN new.standing <> 'retired' BEGIN
