@@ -26,6 +26,9 @@ control:
   warn_at: [70, 90]
 foundation:
   model: openai:some-model
+  window: 32000
+  compact: off
+  compact_at: 0.6
 verify:
   check: pytest -q
   timeout: 90s
@@ -51,6 +54,9 @@ def test_a_file_says_what_the_flags_of_run_say():
         "max_cost": Decimal("1.1"),
         "max_time": "1h30m",
         "map_budget": 0,
+        "window": 32000,
+        "compact": "off",
+        "compact_at": 0.6,
     }
     assert beyond_flags(file) == {"name": "fix-flaky", "check_timeout_s": 90.0, "warn_at": (70, 90)}
     assert seconds("1h30m") == 5400
@@ -100,6 +106,9 @@ WRONG = {
         "completed does not lead to executing",
     ),
     "two who decide": ("treadle: 1\nverify:\n  check: a\n  judge: b:c\n", 4, "one of them decides"),
+    "no share": ("treadle: 1\nfoundation:\n  compact_at: 80\n", 3, "<= 1"),
+    "a window too small": ("treadle: 1\nfoundation:\n  window: 100\n", 3, ">= 2000"),
+    "a depth that is none": ("treadle: 1\nfoundation:\n  compact: much\n", 3, "invalid enum value"),
     "two who act": ("treadle: 1\nfoundation: {model: a:b}\nact:\n  agent_command: c\n", 4, "one of them acts"),
     "a key twice": ("treadle: 1\nname: a\nname: b\n", 3, "duplicate key"),
     "broken": ("treadle: 1\ncontrol: [\n", 3, "no YAML"),

@@ -10,9 +10,10 @@ import pytest
 from support.driving import in_runtime
 from support.reading import NOTE, TASK, Scribe, is_summary, length, loop, of, records
 from treadle import tool
-from treadle.app.runtime import Runtime
+from treadle.app.runtime import Reopening, Runtime
 from treadle.core import events as ev
 from treadle.core.messages import Compacted, ToolsFinished
+from treadle.kernel.steering import Compact, Extend
 from treadle.kernel.view import View
 from treadle.runtime.branch import fill
 from treadle.runtime.journal import load_state
@@ -148,3 +149,49 @@ def test_what_is_refused_even_after_the_clamp_ends_with_its_own_label(tmp_path: 
         await session.close()
 
     in_runtime("memory:", tmp_path, test, clock=VirtualClock())
+
+
+@tool(kind="read")
+def read_chapter(path: str) -> str:
+    """A chapter."""
+    return f"{path}\n" + "consectetur adipiscing\n" * 40
+
+
+class Planner(Scribe):
+    """Plans first, then reads chapters."""
+
+    def _decide(self, body: dict[str, Any]) -> Turn | Fault:
+        turn = super()._decide(body)
+        if not isinstance(turn, Turn) or not turn.calls:
+            return turn
+        if turn.calls[0][0] == "finish":
+            return Turn(calls=[("update_step", {"step": "1", "status": "done"}), *turn.calls])
+        if self.read == 1:
+            return Turn(calls=[("write_plan", {"steps": [{"title": "Read every chapter"}]})])
+        return Turn(calls=[("read_chapter", {"path": f"book/{self.read}.txt"})])
+
+
+@pytest.mark.req("AG-12")
+def test_after_a_full_compaction_task_plan_summary_and_recent_files_are_all_there(tmp_path: Path) -> None:
+    model = Planner(12)
+
+    async def test(runtime: Runtime) -> None:
+        session = await runtime.start(loop(model, read_chapter, max_turns=11), TASK)
+        assert (await session.run())["code"] == "limit"
+        await session.close()
+        name, before = session.execution_id, len(model.turns)
+        await runtime.steer(name, Extend(actor="kim", max_turns=60))
+        await runtime.steer(name, Compact(actor="kim", depth="full"))
+        again = await runtime.resume(name, loop(model, read_chapter), Reopening())
+        document = await again.run()
+        assert document["code"] == "accepted", document
+        text = str(model.turns[before]["messages"])
+        assert TASK in text
+        assert NOTE in text
+        assert "Read every chapter" in text
+        assert "newest first: book/11.txt, book/10.txt, book/9.txt" in text
+        assert "'path': 'book/2.txt'" not in text
+        assert len(text) < len(str(model.turns[before - 1]["messages"]))
+        await again.close()
+
+    in_runtime("memory:", tmp_path, test)

@@ -18,11 +18,9 @@ Leave out what no longer matters. Invent nothing."""
 ASK = "The early part of the conversation:\n\n{transcript}\n\nWrite the hand-over note now."
 
 
-def completed(summary: str, plan: str, files: Sequence[str]) -> str:
-    """A full compaction's summary: the note, the plan as it stands, the files that were worked on last."""
+def completed(summary: str, files: Sequence[str]) -> str:
+    """A full compaction's summary: the note, and the files that were worked on last. The plan stands in every request as it is."""
     parts = [summary.strip()]
-    if plan:
-        parts.append(f"The plan as it stands:\n{plan}")
     if files:
         parts.append("Files read or changed last, newest first: " + ", ".join(files))
     return "\n\n".join(parts)

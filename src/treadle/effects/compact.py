@@ -192,8 +192,7 @@ class CompactEffect:
         if not text:
             return replace(_failed(intended, known, us, "empty", "the summary is empty"), usage=usage)
         if intended.depth == "full":
-            plan = self.parts.plan(state) if self.parts.plan else ""
-            text = completed(text, plan, compress.recent_files(view.messages))
+            text = completed(text, compress.recent_files(view.messages))
         if weight(text) >= sum(view.weights[position] for position in folded):
             said = "the summary is longer than what it stands for"
             return replace(_failed(intended, known, us, "grew", said), usage=usage)

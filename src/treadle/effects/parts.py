@@ -31,7 +31,6 @@ class AgentParts:
     ceiling: tuple[str, ...] | None = None  # what it may be granted at most; None: everything
     dynamic: Callable[[LoopState], str] | None = None
     sections: tuple[Section, ...] = ()
-    plan: Callable[[LoopState], str] | None = None  # as text, for a full compaction
     examples: tuple[Message, ...] = ()
     tool_choice: Literal["auto", "required"] = "auto"
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
