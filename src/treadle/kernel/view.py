@@ -25,6 +25,7 @@ class View:
     __slots__ = (
         "__weakref__",
         "_running",
+        "_stored",
         "generation",
         "known_from",
         "leaf",
@@ -47,11 +48,12 @@ class View:
         self.known_from = 0
         self.leaf: int | None = None
         self.size = 0  # bytes of the messages as stored: an upper bound of their tokens
+        self._stored: list[tuple[int, bytes]] = []  # bytes of each, and their digest
         self._running = blake2b(digest_size=12)
 
     @property
     def digest(self) -> str:
-        """Of the messages as stored, in order."""
+        """Of the digests of the messages as stored, in order."""
         return self._running.hexdigest()
 
     def append(self, seq: int, message: Message, body: bytes | None = None) -> None:
@@ -64,7 +66,18 @@ class View:
         self.weight += heavy
         self.leaf = seq
         self.size += len(body)
-        self._running.update(body)
+        digest = blake2b(body, digest_size=12).digest()
+        self._stored.append((len(body), digest))
+        self._running.update(digest)
+
+    def _again(self, row: Row, heavy: int, stored: tuple[int, bytes]) -> None:
+        self.messages.append(row.message)
+        self.seqs.append(row.seq)
+        self.weights.append(heavy)
+        self.weight += heavy
+        self.size += stored[0]
+        self._stored.append(stored)
+        self._running.update(stored[1])
 
     def reset(self, rows: Iterable[tuple[int, Message, bytes]]) -> None:
         """Another branch, oldest first."""
@@ -75,8 +88,17 @@ class View:
 
     def compact(self, seq: int, event: Compacted) -> None:
         """The branch that this compaction has made of it; its record is the leaf."""
+        stored, weights = self._stored, self.weights
+        places = {id(message): place for place, message in enumerate(self.messages)}
         rows = compacted([Row(*pair) for pair in zip(self.seqs, self.messages, strict=True)], seq, event)
-        self.reset((row.seq, row.message, encode(row.message)[2]) for row in rows)
+        self._clear()
+        self.generation += 1
+        for row in rows:
+            place = places.get(id(row.message))
+            if place is None:
+                self.append(row.seq, row.message)
+            else:  # most stay as they are: nothing of them is made again
+                self._again(row, weights[place], stored[place])
         self.leaf, self.known_from = seq, len(self.messages)
 
 

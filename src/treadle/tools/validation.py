@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
+import msgspec
+
 from treadle.core.messages import ToolCall
 from treadle.ports.model import RawCall, ToolDef
 
@@ -73,11 +75,18 @@ def _fits(tool: ToolDef, args: dict[str, Any]) -> bool:
 def _decoded(text: str) -> dict[str, Any] | Problem:
     """Arguments that came as text; none at all are no arguments."""
     try:
-        args = json.loads(text or "{}")
+        return _object(msgspec.json.decode(text))  # takes nothing that json refuses, in a tenth of its time
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        pass  # json takes more, and says what is wrong and where
+    try:
+        return _object(json.loads(text or "{}"))
     except json.JSONDecodeError as error:
         return Problem("malformed-json", "$", f"the arguments are not JSON: {error}")
     except RecursionError:
         return Problem("malformed-json", "$", "the arguments are nested too deeply")
+
+
+def _object(args: Any) -> dict[str, Any] | Problem:
     if not isinstance(args, dict):
         return Problem("mistyped", "$", "the arguments must be an object")
     return cast("dict[str, Any]", args)
