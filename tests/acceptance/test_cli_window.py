@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from support.commandline import CommandLine
+from treadle.core.usage import Usage
 from treadle.testing import Fault, ScriptedEndpoint, Turn
 
 NOTE = "NOTE: the pages up to here tell of a voyage."
+WINDOW = 12_000
 PAGE = "lorem ipsum dolor sit amet consectetur\n" * 60
 
 
@@ -40,7 +42,7 @@ def book(cli: CommandLine) -> None:
 
 def start(cli: CommandLine, endpoint: ScriptedEndpoint, *more: str) -> Any:
     model = ("--model", "openai:m", "--base-url", endpoint.url, "--price", "10,20")
-    return cli("run", "Read the book", *model, "--check", "true", "--window", "8000", "--json", "-q", *more)
+    return cli("run", "Read the book", *model, "--check", "true", "--window", str(WINDOW), "--json", "-q", *more)
 
 
 @pytest.mark.req("AG-12", "AG-13")
@@ -51,13 +53,13 @@ def test_many_turns_in_a_small_window_end_accepted_with_the_right_accounts(tmp_p
         ran = start(cli, endpoint)
         assert ran.code == 0, ran
         assert ran.document["usage"]["requests"] == len(endpoint.bill.charges)
-        assert reader.longest < 8_000
+        assert reader.longest < WINDOW
         seen = cli("context", "last", "--json").document
         summaries = sum("hand-over note" in str(body["messages"][0]) for body in endpoint.requests)
     assert seen["summaries"]["requests"] == summaries > 0
     assert seen["tokens_saved"] > 0
     assert {one["depth"] for one in seen["compactions"]} >= {"micro", "auto"}
-    assert seen["window"] == 8000
+    assert seen["window"] == WINDOW
     assert sum(seen["kinds"].values()) == seen["used"] <= seen["budget"]
     assert seen["kinds"]["summaries"] > 0
     page = cli("context", "last")
@@ -71,7 +73,7 @@ def test_without_compaction_the_same_run_outgrows_its_window(tmp_path: Path) -> 
     book(cli)
     with ScriptedEndpoint(reader) as endpoint:
         start(cli, endpoint, "--compact", "off")
-    assert reader.longest > 8_000
+    assert reader.longest > WINDOW
 
 
 @pytest.mark.req("AG-12")
@@ -90,6 +92,18 @@ def test_a_person_has_a_waiting_execution_compacted(tmp_path: Path) -> None:
     seen = cli("context", "last", "--json").document
     assert [(one["depth"], one["by"]) for one in seen["compactions"]] == [("full", "person")]
     assert NOTE in cli("log", "last", "--json").out
+
+
+@pytest.mark.req("AG-14")
+def test_what_the_provider_had_in_its_cache_is_shown(tmp_path: Path) -> None:
+    cli, usage = CommandLine(tmp_path), Usage(input_tokens=2_000, output_tokens=20, cache_read_tokens=1_500)
+    book(cli)
+    turns = [Turn(calls=[("read_file", {"path": f"page{number}.txt"})], usage=usage) for number in range(3)]
+    with ScriptedEndpoint([*turns, Turn(calls=[("finish", {"summary": "read"})], usage=usage)]) as endpoint:
+        ran = start(cli, endpoint)
+    assert ran.document["usage"]["cache_read_tokens"] == 4 * 1_500
+    assert cli("context", "last", "--json").document["cache_read_tokens"] == 4 * 1_500
+    assert "read from the provider's cache 6,000 of 8,000 input tokens" in cli("context", "last").out
 
 
 @pytest.mark.parametrize(
