@@ -91,6 +91,19 @@ def unpaired(messages: list[Message]) -> str:
     return ""
 
 
+def never_lost(messages: list[Message]) -> list[Message]:
+    """Task, a person's words, the last rejection, questions and what they were answered."""
+    told = [one for one in messages if isinstance(one, Prompted)]
+    found: list[Message] = [one for one in told if one.origin in ("task", "person")]
+    found += [one for one in told if one.origin == "feedback"][-1:]
+    said: Message | None = None
+    for one in messages:
+        said = said if isinstance(one, ToolsFinished) else one
+        if isinstance(said, ModelResponded) and any(call.kind == "ask" for call in said.calls):
+            found.append(one)
+    return found
+
+
 DEPTHS = st.sampled_from(["micro", "auto", "full", "clamp"])
 
 
@@ -99,7 +112,7 @@ DEPTHS = st.sampled_from(["micro", "auto", "full", "clamp"])
 def test_pairs_stay_together_and_nothing_pinned_is_lost(rows: list[Row], depths: list[Any], budget: int) -> None:
     if unpaired([row.message for row in rows[:-1]]):
         return
-    wanted = [rows[position].message for position in compress.pinned([row.message for row in rows])]
+    wanted = never_lost([row.message for row in rows])
     now = rows
     for number, depth in enumerate(depths):
         made = compact(now, depth, budget, 1_000 + number)
