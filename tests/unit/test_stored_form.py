@@ -13,21 +13,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.samples import EVENTS, USAGE
+from support.workflow_samples import WORKFLOW_EVENTS
 from treadle.core.codec import decode, encode
 from treadle.core.endings import ENDINGS, ending, exit_code, is_final
 from treadle.core.errors import InvalidUsage, LedgerDamaged, LedgerTooNew
 from treadle.core.events import KINDS
 from treadle.core.usage import Usage
+from treadle.core.values import Value
+from treadle.core.workflow_events import WORKFLOW_KINDS
 
-GOLDEN = Path(__file__).parent.parent / "fixtures" / "records" / "v1.jsonl"
+GOLDEN = Path(__file__).parent.parent / "fixtures" / "records"
 
 
 @pytest.mark.req("LG-07")
-def test_records_of_version_1_are_read_as_they_were_written() -> None:
-    lines = [json.loads(line) for line in GOLDEN.read_text().splitlines()]
+@pytest.mark.parametrize(
+    ("file", "events", "kinds"), [("v1", EVENTS, KINDS), ("workflow-v1", WORKFLOW_EVENTS, WORKFLOW_KINDS)]
+)
+def test_records_of_version_1_are_read_as_they_were_written(
+    file: str, events: tuple[Value, ...], kinds: dict[str, type[Value]]
+) -> None:
+    lines = [json.loads(line) for line in (GOLDEN / f"{file}.jsonl").read_text().splitlines()]
     read = [decode(line["kind"], line["version"], line["body"]) for line in lines]
-    assert read == list(EVENTS)
-    assert {line["kind"] for line in lines} == set(KINDS)
+    assert read == list(events)
+    assert {line["kind"] for line in lines} == set(kinds)
 
 
 @pytest.mark.req("LG-07")
@@ -42,7 +50,7 @@ def test_an_unknown_kind_or_version_is_refused(kind: str, version: int) -> None:
     body=st.binary(max_size=60) | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(msgspec.json.encode)
 )
 def test_a_body_that_is_none_is_a_damaged_store(body: bytes) -> None:
-    for kind in KINDS:
+    for kind in KINDS | WORKFLOW_KINDS:
         with pytest.raises(LedgerDamaged):
             decode(kind, 1, body)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -443,6 +444,27 @@ def _callback_name(definition: object) -> Mapping[str, Any] | str:
         case Judge():
             return "judge"
         case _ if inspect.isroutine(definition):
-            return f"{definition.__module__}.{definition.__qualname__}"
+            return f"{module_of(definition)}.{definition.__qualname__}"
         case _:
             return type(definition).__qualname__
+
+
+def module_of(function: Any) -> str:
+    """The name by which a function's module is imported, also where it is the script that runs: it is resumed by that name."""
+    name: str = function.__module__
+    if name != "__main__":
+        return name
+    main = sys.modules[name]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return spec.name
+    file = getattr(main, "__file__", None)
+    if file is None:
+        return name
+    path = Path(file).resolve()
+    parts = [path.stem]
+    for folder in path.parents:
+        if not (folder / "__init__.py").is_file():
+            break
+        parts.insert(0, folder.name)
+    return ".".join(parts)

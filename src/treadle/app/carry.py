@@ -12,6 +12,7 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import msgspec
 
@@ -38,6 +39,7 @@ from treadle.kernel.states import LoopState
 from treadle.ports.ledger import Batch, Ledger, Ownership, Record, Snapshot, Summary
 from treadle.runtime.document import summary_bytes
 
+T = TypeVar("T")
 VERSION = 1
 KIND = "export"
 
@@ -49,7 +51,9 @@ class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
     frame: msgspec.Raw
 
 
-class _Record(msgspec.Struct, forbid_unknown_fields=True, array_like=True):
+class StoredRecord(msgspec.Struct, forbid_unknown_fields=True, array_like=True):
+    """A record inside an export."""
+
     seq: int
     kind: str
     version: int
@@ -61,7 +65,7 @@ class _Record(msgspec.Struct, forbid_unknown_fields=True, array_like=True):
 class _Export(msgspec.Struct, forbid_unknown_fields=True, tag_field="kind", tag=KIND):
     execution_id: str
     loop: str  # the sealed frame of the loop, to be read by itself
-    records: list[_Record]
+    records: list[StoredRecord]
     blobs: dict[str, str]  # address -> content in base 64
 
 
@@ -89,10 +93,10 @@ async def export(ledger: Ledger, execution_id: str, state: LoopState) -> bytes:
     whole = _Export(
         execution_id=execution_id,
         loop=dump_frame(frame_of(state), max_iterations=state.settings.max_rounds).decode(),
-        records=[_Record(*record[:-1], msgspec.Raw(record.body)) for record in records],
+        records=[StoredRecord(*record[:-1], msgspec.Raw(record.body)) for record in records],
         blobs=blobs,
     )
-    return _seal(msgspec.json.encode(whole))
+    return seal(msgspec.json.encode(whole))
 
 
 def _addresses(records: Iterable[Record]) -> Iterable[str]:
@@ -105,7 +109,7 @@ def _addresses(records: Iterable[Record]) -> Iterable[str]:
 
 def read_export(data: bytes) -> Carried:
     """The checked export. FrameError subclasses name what is wrong; nothing of it is used then."""
-    whole = _opened(data)
+    whole = opened(data, _Export)
     state = LoopState()
     records = tuple(Record(r.seq, r.kind, r.version, r.parent, r.at_us, bytes(r.body)) for r in whole.records)
     for record in records:
@@ -155,12 +159,14 @@ def _blobs(whole: _Export, records: tuple[Record, ...]) -> tuple[tuple[str, byte
     return tuple(found.items())
 
 
-def _seal(stored: bytes) -> bytes:
+def seal(stored: bytes) -> bytes:
+    """The document that vouches for it."""
     digest = f"sha256:{hashlib.sha256(stored).hexdigest()}"
     return msgspec.json.encode(_Envelope(SCHEMA, VERSION, digest, msgspec.Raw(stored)))
 
 
-def _opened(data: bytes) -> _Export:
+def opened(data: bytes, wanted: type[T]) -> T:
+    """What the envelope holds, once it has been seen to be whole."""
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
     except msgspec.ValidationError as error:
@@ -175,10 +181,10 @@ def _opened(data: bytes) -> _Export:
     stored = bytes(envelope.frame)
     if envelope.digest != f"sha256:{hashlib.sha256(stored).hexdigest()}":
         raise DigestMismatch(path="$.digest")
-    if _seal(stored) != data:
+    if seal(stored) != data:
         raise MalformedFrame("not spelled as it was written: spaces, order of keys or escapes")
     try:
-        return msgspec.json.decode(stored, type=_Export)
+        return msgspec.json.decode(stored, type=wanted)
     except msgspec.ValidationError as error:
         raise InvalidField(str(error), path="$.frame") from error
 
@@ -187,7 +193,7 @@ async def import_into(
     ledger: Ledger, carried: Carried, more: Iterable[ev.Event], *, owner: str, at_us: int
 ) -> LoopState:
     """Writes the execution into a store in one transaction, `more` events after its own. InputError where the id is taken."""
-    ownership = await _claim(ledger, carried, owner)
+    ownership = await claim(ledger, carried.execution_id, "loop", owner, carried.state.started_us)
     try:
         state, records = carried.state, list(carried.records)
         for event in more:
@@ -195,18 +201,18 @@ async def import_into(
             kind, version, body = encode(event)
             parent = event.parent if isinstance(event, BRANCHING) else None
             records.append(Record(state.seq, kind, version, parent, at_us, body))
-        await _commit(ledger, _batch(ownership, carried, records, state))
+        await commit(ledger, _batch(ownership, carried, records, state))
         return state
     finally:
         await ledger.release(ownership)
 
 
-async def _claim(ledger: Ledger, carried: Carried, owner: str) -> Ownership:
+async def claim(ledger: Ledger, execution_id: str, kind: str, owner: str, at_us: int) -> Ownership:
     """A new row, or the empty one that an import left behind when it was killed."""
     for row in await ledger.rows():
-        if row.execution_id == carried.execution_id and not row.head:
-            return await ledger.acquire(carried.execution_id, owner=owner)
-    return await ledger.create(carried.execution_id, kind="loop", owner=owner, at_us=carried.state.started_us)
+        if row.execution_id == execution_id and not row.head:
+            return await ledger.acquire(execution_id, owner=owner)
+    return await ledger.create(execution_id, kind=kind, owner=owner, at_us=at_us)
 
 
 def _batch(ownership: Ownership, carried: Carried, records: list[Record], state: LoopState) -> Batch:
@@ -233,7 +239,8 @@ def _batch(ownership: Ownership, carried: Carried, records: list[Record], state:
     )
 
 
-async def _commit(ledger: Ledger, batch: Batch) -> None:
+async def commit(ledger: Ledger, batch: Batch) -> None:
+    """Returns when it is durable."""
     future: asyncio.Future[TreadleError | None] = asyncio.get_running_loop().create_future()
 
     def done(error: TreadleError | None) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from .place import Place
 
+NEWLINE = b"\n"
+
 
 def parser(name: str) -> Parser:
     """Arguments of the one that is named: frame show, frame verify, frame export, frame import."""
@@ -93,14 +95,19 @@ def import_(given: Namespace) -> int:
 async def _show(where: Place, execution: str, *, json: bool) -> None:
     import msgspec
 
+    from treadle.app.carry_workflow import frame_of_workflow
     from treadle.kernel.continuation import frame_of
     from treadle.kernel.frame import dump_frame
+    from treadle.kernel.states import LoopState
 
-    from .place import found_loop, opened
+    from .place import found, opened
 
     async with opened(where) as ledger:
-        _, state = await found_loop(ledger, execution)
-    sealed = dump_frame(frame_of(state), max_iterations=state.settings.max_rounds)
+        row, state = await found(ledger, execution)
+    if isinstance(state, LoopState):
+        sealed = dump_frame(frame_of(state), max_iterations=state.settings.max_rounds)
+    else:
+        sealed = frame_of_workflow(row.execution_id, state)
     if not json:
         sealed = msgspec.json.format(
             msgspec.json.encode(msgspec.json.decode(sealed, type=dict[str, msgspec.Raw])["frame"])
@@ -109,25 +116,36 @@ async def _show(where: Place, execution: str, *, json: bool) -> None:
 
 
 async def _verify(where: Place, what: str) -> None:
-    from treadle.app.carry import is_export, read_export
-    from treadle.kernel.frame import load_frame
+    from treadle.app.carry_workflow import export_workflow, read_any
+    from treadle.kernel.states import LoopState
 
     from .output import warn
-    from .place import found_loop, opened
+    from .place import found, opened
 
     if Path(what).is_file():  # noqa: ASYNC240 - a small file, before anything runs
-        data = _read(Path(what))
-        if is_export(data):
-            carried = read_export(data)
-            warn(f"{what}: a sound export of {carried.execution_id}, {len(carried.records)} records.")
-        else:
-            frame = load_frame(data.rstrip(b"\n"), max_iterations=None)
-            warn(f"{what}: a sound frame of {frame.step_exec_id}.")
+        warn(f"{what}: a sound {_verified(_read(Path(what)))}.")
         return
     async with opened(where) as ledger:
-        row, state = await found_loop(ledger, what)
-        await _verify_state(where, ledger, row.execution_id, state)
+        row, state = await found(ledger, what)
+        if isinstance(state, LoopState):
+            await _verify_state(where, ledger, row.execution_id, state)
+        else:
+            read_any(await export_workflow(ledger, row.execution_id, state))  # all records are folded anew
     warn(f"{row.execution_id}: its frame is sound.")
+
+
+def _verified(data: bytes) -> str:
+    """What a file holds, once it has been checked."""
+    from treadle.app.carry_workflow import FRAME_KIND, kind_in, read_any, read_workflow_frame
+    from treadle.kernel.frame import load_frame
+
+    kind = kind_in(data)
+    if kind.endswith("export"):
+        carried = read_any(data)
+        return f"export of {carried.execution_id}, {len(carried.records)} records"
+    if kind == FRAME_KIND:
+        return f"frame of the workflow {read_workflow_frame(data.rstrip(NEWLINE)).execution_id}"
+    return f"frame of {load_frame(data.rstrip(NEWLINE), max_iterations=None).step_exec_id}"
 
 
 async def _verify_state(where: Place, ledger: Ledger, execution_id: str, state: LoopState) -> None:
@@ -152,18 +170,23 @@ async def _verify_state(where: Place, ledger: Ledger, execution_id: str, state: 
 
 async def _export(where: Place, execution: str, file: str) -> None:
     from treadle.app.carry import export
+    from treadle.app.carry_workflow import export_workflow
     from treadle.core.errors import ConfigurationError, OwnerAlive
+    from treadle.kernel.states import LoopState
 
     from .output import warn
-    from .place import found_loop, opened
+    from .place import found, opened
 
     async with opened(where) as ledger:
-        row, state = await found_loop(ledger, execution)
+        row, state = await found(ledger, execution)
         if row.owner_alive:
             raise OwnerAlive(
                 f"{row.execution_id} is being run by {row.owner}: stop it first, or it would go on in two places."
             )
-        data = await export(ledger, row.execution_id, state)
+        if isinstance(state, LoopState):
+            data = await export(ledger, row.execution_id, state)
+        else:
+            data = await export_workflow(ledger, row.execution_id, state)
     if file == "-":
         sys.stdout.buffer.write(data)
         return
@@ -171,23 +194,34 @@ async def _export(where: Place, execution: str, file: str) -> None:
         Path(file).write_bytes(data)  # noqa: ASYNC240 - nothing else runs
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be written: {error.strerror}.") from error
-    warn(f"wrote {file}. On the other machine: treadle frame import {file} --workspace DIR, then treadle resume.")
+    moves = " --workspace DIR" if isinstance(state, LoopState) else ""
+    warn(f"wrote {file}. On the other machine: treadle frame import {file}{moves}, then treadle resume.")
 
 
 async def _import(where: Place, file: Path, workspace: Path | None) -> None:
-    from treadle.app.carry import import_into, read_export
+    from treadle.app.carry import Carried, import_into
+    from treadle.app.carry_workflow import import_workflow, read_any
     from treadle.app.moving import moved
-    from treadle.core.errors import FrameError
+    from treadle.core.errors import ConfigurationError, FrameError
 
     from .output import warn
     from .person import user_name
     from .place import running
 
     try:
-        carried = read_export(_read(file))
+        carried = read_any(_read(file))
     except FrameError as error:
         error.args = (f"{file}: {error}",)
         raise
+    if not isinstance(carried, Carried):
+        if workspace is not None:
+            raise ConfigurationError("--workspace is for a loop; a workflow's folders are named by its definition.")
+        async with running(where, create=True) as runtime:
+            await import_workflow(runtime.ledger, carried, owner=runtime.owner)
+        warn(
+            f"took in {carried.execution_id}. Next, where its module can be imported: treadle resume {carried.execution_id}"
+        )
+        return
     more = await moved(carried, workspace, where.settings.state_dir, where.store, actor=user_name())
     async with running(where, create=True) as runtime:
         at_us = runtime.clock.wall_us()

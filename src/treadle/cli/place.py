@@ -105,7 +105,8 @@ async def found_loop(ledger: Ledger, execution: str) -> tuple[ExecutionRow, Loop
     row, state = await found(ledger, execution)
     if not isinstance(state, LoopState):
         raise InputError(
-            f"{row.execution_id} is a workflow, and only loops have that. treadle show {row.execution_id} names its loops."
+            f"{row.execution_id} is a workflow, and only loops have that: a folder, a conversation, changes of a round."
+            f" treadle show {row.execution_id} names the loops inside it; name one of those."
         )
     return row, state
 

@@ -23,6 +23,8 @@ from .values import cost, from_zero, one_of, ratio, seconds, sink_names, text, t
 if TYPE_CHECKING:
     from treadle.app.runtime import Runtime, Session
     from treadle.spec.commandline import CommandLineLoop
+    from treadle.spec.definitions import Loop
+    from treadle.spec.workflows import Workflow
 
 DEFAULT_ROUNDS = 10
 NO_MODEL = (
@@ -56,8 +58,6 @@ LIMITS = (
     "plan",
     "max_rounds",
     "max_turns",
-    "max_cost",
-    "max_time",
     "map_budget",
     "window",
     "compact",
@@ -71,7 +71,8 @@ def parser(name: str) -> Parser:
         name,
         run,
         "Work on TASK in rounds of acting and checking until the check accepts, or a limit is reached.\n\n"
-        "TASK may name a Workflow or a Loop that Python defines, as module:attribute: then that runs, with --input.\n"
+        "TASK may name a Workflow or a Loop that Python defines, as module:attribute: then that runs, with --input,\n"
+        "--max-time and --max-cost.\n"
         "Without --check and --judge a person accepts: asked at the terminal, or later by treadle approve and reject.\n"
         "Exit codes: 0 accepted, 1 failed, 2 nothing was started, 3 waits, 4 a limit was reached, 130 interrupted.",
     )
@@ -209,7 +210,7 @@ def run_defined(given: Namespace) -> int:
     if unwanted := [f"--{name.replace('_', '-')}" for name in LIMITS if getattr(given, name) not in (None, False, "")]:
         raise ConfigurationError(f"{unwanted[0]} is for a task in words; {given.task} says that itself.")
     where = place(given.store)
-    what, value, name = imported(given.task), _input(given.input), given.task
+    what, value, name = _limited(imported(given.task), given), _input(given.input), given.task
     target = given.notify if given.notify is not None else where.settings.defaults.get("notify")
     tell = notifier(target, where.settings.environ)
     if given.detach and given.detached is None:
@@ -230,6 +231,19 @@ def run_defined(given: Namespace) -> int:
         begun=ready.begun,
     )
     return anyio.run(partial(drive, where, make, manner, create=True))
+
+
+def _limited(what: Loop | Workflow, given: Namespace) -> Loop | Workflow:
+    """With the limits that are typed: they win over the definition's."""
+    from dataclasses import replace
+
+    from treadle.spec.definitions import Loop
+
+    typed = {"max_time_s": given.max_time, "max_cost_usd": given.max_cost}
+    limits: dict[str, Any] = {name: value for name, value in typed.items() if value is not None}
+    if isinstance(what, Loop):
+        return replace(what, **limits)
+    return replace(what, budget=replace(what.budget, **limits))
 
 
 def _input(text: str | None) -> Any:

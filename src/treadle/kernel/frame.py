@@ -38,7 +38,9 @@ KINDS = {
     "loop-frame": "the frame of a loop",
     "agent-frame": "the frame of an agent",
     "task-frame": "the frame of a workflow task",
-    "export": "an export of a whole execution",
+    "workflow-frame": "the frame of a workflow",
+    "export": "an export of a whole loop",
+    "workflow-export": "an export of a whole workflow",
 }
 
 Document = dict[str, Any]
