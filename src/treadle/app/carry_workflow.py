@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -173,14 +174,15 @@ def _batch(ownership: Ownership, carried: CarriedWorkflow) -> Batch:
     asked: list[tuple[str, str, bytes]] = []
     answered: list[tuple[str, bytes]] = []
     for record in carried.records:
-        match decode(record.kind, record.version, record.body):
-            case ev.UsageCharged() as event if event.receipt:
+        event: Any = decode(record.kind, record.version, record.body)
+        match event:
+            case ev.UsageCharged() if event.receipt:
                 receipts.append((event.task, event.receipt))
-            case ev.TaskSuspended() as event:
+            case ev.TaskSuspended():
                 asked += [
                     (question.id, question.kind, record.body) for question in event.questions if not question.child
                 ]
-            case ev.TaskAnswered() as event if event.id.startswith(f"{event.task}.q"):
+            case ev.TaskAnswered() if event.id.startswith(f"{event.task}.q"):
                 answered.append((event.id, record.body))
             case _:
                 pass
