@@ -177,6 +177,19 @@ def test_an_edge_is_legal_where_the_one_table_has_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("CV-21")
+def test_validation_checks_the_patterns_and_names_an_input_that_nothing_produces(tmp_path: Path) -> None:
+    async def test(it: Served) -> None:
+        text = "treadle: 1\nact:\n  agent_command: ./agent\n  on_invalid: stop_batch\n"
+        found = (await it.client.post("/api/loops/validate", json={"text": text})).json()
+        assert [(one["line"], one["path"]) for one in found["findings"]] == [(4, "act.on_invalid")]
+        assert found["spec"]["act"]["agent_command"] == "./agent"
+        sound = {"treadle": 1, "task": "t", "foundation": {"model": "a:b"}, "verify": {"check": "make"}}
+        assert (await it.client.post("/api/loops/validate", json={"spec": sound})).json()["findings"] == []
+
+    in_studio(tmp_path, [], test)
+
+
+@pytest.mark.req("CV-21")
 def test_loop_files_are_saved_inside_the_workspace_only_and_never_over_a_newer_one(tmp_path: Path) -> None:
     async def test(it: Served) -> None:
         made = await it.client.put("/api/loops/mine", json={"text": "# kept\ntreadle: 1\nname: mine\n"})

@@ -16,6 +16,7 @@ from treadle.server import schemas
 from treadle.server.problems import Problem
 from treadle.server.studio import Studio
 from treadle.spec import loopyaml
+from treadle.spec.lint import lint
 
 from .parts import TheStudio
 
@@ -94,7 +95,10 @@ async def read_loop(studio: Studio, name: str) -> schemas.LoopOut:
 
 
 def _loop(name: str, text: str) -> schemas.LoopOut:
-    file, findings = loopyaml.look(text)
+    file, _ = loopyaml.look(text)
+    findings = [
+        one.finding for one in lint(text) if one.severity == "error"
+    ]  # with inputs that nothing produces (CV-21)
     return schemas.LoopOut(
         name=name,
         text=text,
