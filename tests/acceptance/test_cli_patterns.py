@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support.commandline import CommandLine
+from treadle.testing import ScriptedEndpoint, Turn
 
 WRONG = "treadle: 1\ntask: t\nact:\n  agent_command: ./agent\n  on_invalid: stop_batch\nverify: {check: make}\n"
 
@@ -51,3 +54,29 @@ def test_a_loop_file_is_refused_with_2_and_the_line_or_passes_with_warnings(tmp_
     missing = cli("lint", "nowhere.yaml")
     assert (missing.code, missing.out) == (2, "")
     assert "nowhere.yaml cannot be read" in missing.err
+
+
+@pytest.mark.req("AG-07")
+def test_the_padlock_of_a_loop_file_holds_act_back_until_its_plan_is_approved(tmp_path: Path) -> None:
+    cli = CommandLine(tmp_path).git()
+    script = [
+        Turn(text="I write.", calls=[("write_file", {"path": "a.txt", "text": "a"})]),
+        Turn(calls=[("write_plan", {"steps": [{"title": "write it", "check": "test -f a.txt"}]})]),
+        Turn(calls=[("write_file", {"path": "a.txt", "text": "a"})]),
+        Turn(calls=[("run_command", {"command": "test -f a.txt"})]),
+        Turn(calls=[("finish", {"summary": "written"})]),
+    ]
+    with ScriptedEndpoint(script) as endpoint:
+        file = cli.write(
+            "loop.yaml",
+            f"treadle: 1\ntask: Write\ncontrol: {{plan: true, max_turns: 20}}\nperceive:\nverify: {{check: test -f a.txt}}\n"
+            f"foundation: {{model: openai:scripted, base_url: {endpoint.url}, window: 32000, compact: auto, compact_at: 0.7}}\n",
+        )
+        assert cli("lint", str(file)).out == f"{file}: nothing to say against it.\n"
+        ran = cli("run", "--loop", str(file), "--json")
+        assert (ran.code, ran.document["pending"]["kind"]) == (3, "plan"), ran.err
+        assert not (cli.workspace / "a.txt").exists()
+        assert cli("context", "last", "--json").document["window"] == 32_000
+        assert cli("plan", "approve", "last").code == 0
+        ran = cli("resume", "last", "--json")
+    assert ran.document["code"] == "accepted", ran.err
