@@ -14,6 +14,7 @@ from anyio import to_thread
 from hypothesis import given
 from hypothesis import strategies as st
 
+from treadle.core.spoken import count
 from treadle.tools.headtail import HeadTail
 from treadle.tools.process import ProcessResult, kill_recorded, run_process
 
@@ -176,7 +177,7 @@ def test_head_and_tail_are_the_ends_of_what_came(chunks, limit):
     if len(whole) <= limit:
         assert (text, left_out) == (whole.decode(errors="replace"), 0)
         return
-    head, _, _ = text.partition(f"\n[... {left_out:,} bytes left out ...]\n")
+    head, _, _ = text.partition(f"\n[... {count(left_out, 'byte')} left out ...]\n")
     assert whole.decode(errors="replace").startswith(head.rstrip("\ufffd"))
     assert len(whole) - limit <= left_out <= len(whole) - limit + 6  # a character is not torn in two
     assert len(text) <= limit + 40
