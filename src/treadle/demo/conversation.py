@@ -14,7 +14,7 @@ STATIC = "You write small Python functions."
 TASK = "Make the tests pass."
 TEMPERATURE = 0.8
 MAX_OUTPUT_TOKENS = 64
-MAX_ROUNDS = 16
+MAX_ROUNDS = 24
 
 # Other functions than the kit's: they show the form, not the answers.
 _SHOWN = (
