@@ -2,7 +2,7 @@
 # uv is used where it is installed and fetched into .uv/ where it is not.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-local studio page demo test test-all check lock format-check lint types layers sizes changelog bench format hooks clean
+.PHONY: help setup setup-local studio page demo test test-all check lock format-check lint types layers sizes changelog bench bench-peers bench-own format hooks clean
 .DELETE_ON_ERROR:
 unexport VIRTUAL_ENV
 export UV_PROJECT_ENVIRONMENT := .venv
@@ -69,7 +69,13 @@ sizes: .venv/.setup
 changelog: .venv/.setup
 	.venv/bin/python tools/changelog.py
 
-bench: .venv/.setup ## each measurement in bench/, one after another
+bench: .venv/.setup ## Treadle beside the floor, LangGraph and pydantic-ai, in the short form, with a verdict
+	.venv/bin/python bench/peers/run.py $(ARGS)
+
+bench-peers: .venv/.setup ## the same in the long form: 10,000 turns too, three runs of each
+	.venv/bin/python bench/peers/run.py --turns 10,100,1000,10000 --repeats 3 $(ARGS)
+
+bench-own: .venv/.setup ## each measurement of Treadle alone in bench/, one after another
 	@for script in bench/[a-z]*.py; do echo "== $$script"; .venv/bin/python $$script || exit 1; done
 
 format: .venv/.setup ## rewrites the source as ruff wants it

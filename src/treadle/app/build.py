@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -37,10 +37,11 @@ from treadle.ports.model import Model
 from treadle.ports.scope import Isolated
 from treadle.ports.toolset import Toolset
 from treadle.settings import Settings, map_cache
-from treadle.spec.definitions import Agent, Command, GateForm, Judge, Loop, Person, Rung
+from treadle.spec.definitions import ActFunction, Agent, CheckFunction, Command, GateForm, Judge, Loop, Person, Rung
 from treadle.tools.permission import PermissionTools
 
 from .inputs import input_schema
+from .library import library_agent, unpriced_agent
 from .stores import store_files
 
 KEY_HINTS = ("API_KEY", "ACCESS_TOKEN", "AUTH_TOKEN")
@@ -86,7 +87,7 @@ def build(
     act = _act(loop, workspace, settings, clock, redact, store_files(store))
     evaluate = _evaluate(loop, workspace, settings, clock, redact)
     agents = tuple(part for part in (act, evaluate) if isinstance(part, AgentParts))
-    without_price = unpriced(agents)
+    without_price = unpriced(agents) or unpriced_agent(act, evaluate)
     gates = {name: _gate(name, gate, workspace, redact) for name, gate in loop.gates.items()}
     parts = LoopParts(
         act=act,
@@ -162,8 +163,10 @@ def _act(
             return CommandActor(command, workspace, timeout_s=act.timeout_s, redact=redact, agent=act.agent)
         case Actor():
             return act
+        case _ if library := library_agent(act, clock):
+            return library.actor()
         case _:
-            return FunctionActor(act)
+            return FunctionActor(cast("ActFunction", act))
 
 
 def _evaluate(
@@ -182,8 +185,10 @@ def _evaluate(
             return CommandCheck(evaluate.command, workspace, timeout_s=evaluate.timeout_s, redact=redact)
         case Check():
             return evaluate
+        case _ if library := library_agent(evaluate, clock):
+            return library.check()
         case _:
-            return FunctionCheck(evaluate)
+            return FunctionCheck(cast("CheckFunction", evaluate))
 
 
 def _gate(name: str, gate: GateForm, workspace: Path | None, redact: Callable[[str], str]) -> Check:

@@ -19,6 +19,7 @@ from treadle.core.events import (
 from treadle.core.lesson_events import OUTCOMES, LessonsAttributed, RecalledLesson
 from treadle.core.usage import Usage
 from treadle.kernel.actions import FinishAct, RunActor, RunCheck
+from treadle.kernel.budget import reached
 from treadle.kernel.lessons import LONGEST_EVIDENCE
 from treadle.ports.callback import Actor, Check, LessonOutcomes, RoundContext, Verdict
 from treadle.ports.clock import Clock, CrashPoints
@@ -78,6 +79,9 @@ class HostedContext(RoundContext):
         self._host.emit(ChargeIntended(receipt=receipt, reserve=reserve))
         await self._host.flush()
         return True
+
+    def limit_reached(self) -> str:
+        return reached(self._host.state)
 
     async def checkpoint(self) -> None:
         await self._host.flush()

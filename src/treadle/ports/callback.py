@@ -73,6 +73,10 @@ class RoundContext(ABC):
     async def intend(self, receipt: str, reserve: Usage) -> bool:
         """Durable before the callback pays by itself. False: this receipt is accounted for already, do not pay again."""
 
+    def limit_reached(self) -> str:
+        """Which limit of the loop has been reached, in words; empty while none has. Pay for nothing more then."""
+        return ""
+
     @abstractmethod
     async def checkpoint(self) -> None:
         """Makes everything reported so far durable."""

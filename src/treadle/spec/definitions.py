@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from treadle.core.errors import ConfigurationError, DefinitionError
 from treadle.core.lesson_events import LessonMode
@@ -20,6 +20,9 @@ from treadle.ports.model import Model
 from treadle.ports.prompt import Section
 from treadle.ports.toolset import Toolset
 from treadle.tools.mcp import MCPServer
+
+if TYPE_CHECKING:
+    from pydantic_ai.agent import AbstractAgent
 
 LEAST_WINDOW = 2_000  # tokens: prompt, tools and an answer hardly fit into less
 LEAST_RATIO = 0.1
@@ -156,7 +159,7 @@ class Person:
 
 @dataclass(frozen=True, kw_only=True)
 class Loop:
-    """A bounded act-evaluate loop.
+    """A bounded act-evaluate loop. Either of its two may be an agent of pydantic-ai, as it is.
 
     `act` works on the task; `evaluate` accepts or rejects with feedback, which opens the next round, up to `max_rounds`.
     `evaluate` as a string is a command. The limits are totals over act and evaluate. `guards` are thresholds by name ("repeat": 6;
@@ -170,8 +173,8 @@ class Loop:
     """
 
     name: str
-    act: Agent | Command | Actor | ActFunction
-    evaluate: str | Command | Agent | Person | Check | CheckFunction
+    act: Agent | Command | AbstractAgent[Any, Any] | Actor | ActFunction
+    evaluate: str | Command | Agent | AbstractAgent[Any, Any] | Person | Check | CheckFunction
     workspace: str | Path | None = None
     max_rounds: int = 10
     max_turns: int | None = None

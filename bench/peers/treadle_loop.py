@@ -1,0 +1,55 @@
+"""Treadle: an agent with one tool that reads, on its SQLite ledger, as `treadle run` has it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from meter import Meter, main
+from subject import FEE, InstantModel, loop
+from workload import say
+
+from treadle.app.runtime import Reopening, Runtime
+from treadle.app.stores import open_store
+from treadle.ports.clock import NO_CRASH_POINTS
+from treadle.ports.model import ModelRequest, OnDelta, RawCall, Reply
+from treadle.settings import Settings
+
+
+class Fake(InstantModel):
+    """Reads the turn off the history."""
+
+    def __init__(self, meter: Meter) -> None:
+        super().__init__(meter.turns)
+        self.meter = meter
+
+    async def request(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+        turn = len(request.view.messages) // 2
+        self.meter.asked(turn)
+        if self.meter.ends and turn >= self.meter.turns:
+            return Reply("", (RawCall("end", "finish", {"summary": "done"}),), FEE, "tool_call")
+        call = RawCall(f"call_{turn:06d}", "lookup", {"key": f"record-{turn:06d}"})
+        return Reply(say(turn), (call,), FEE, "tool_call")
+
+
+async def _drive(meter: Meter, folder: Path, resuming: bool) -> None:
+    ledger = await open_store(f"sqlite:///{folder / 'treadle.db'}", NO_CRASH_POINTS)
+    runtime = Runtime(ledger, Settings(environ={}, state_dir=folder))
+    definition = loop(meter.turns, "read", Fake(meter))
+    if resuming:
+        session = await runtime.resume("bench0", definition, Reopening())
+    else:
+        session = await runtime.start(definition, "Collect every record.", execution_id="bench0")
+    document: dict[str, Any] = await session.run()
+    meter.settled(document["usage"]["requests"], document["usage"]["in_doubt_requests"])
+
+
+def drive(meter: Meter, folder: Path, resuming: bool) -> None:
+    asyncio.run(_drive(meter, folder, resuming))
+
+
+if __name__ == "__main__":
+    main(drive)
