@@ -29,6 +29,7 @@ KNOWN = (
     "protect",
     "notify",
     "sinks",
+    "engine",
     "mcp_config",
     "guard",
     "escalate_to",

@@ -60,7 +60,7 @@ async def listing(ledger: Ledger, *, limit: int | None = None, status: str = "")
     found: list[Listed] = []
     rows = await ledger.rows(limit=None if status else limit)
     for row in rows:
-        entry = await _listed(ledger, row)
+        entry = await listed(ledger, row)
         if entry is not None and status in ("", entry.document["status"]):
             found.append(entry)
         if limit is not None and len(found) >= limit:
@@ -75,7 +75,8 @@ def _inside(one: Listed, parent: Parent | None) -> Listed:
     return one._replace(document={**one.document, "parent": parent.execution_id}, parent=parent.execution_id)
 
 
-async def _listed(ledger: Ledger, row: ExecutionRow) -> Listed | None:
+async def listed(ledger: Ledger, row: ExecutionRow) -> Listed | None:
+    """One of them; None where it was never started."""
     if not row.head:
         return None
     summary = row.summary

@@ -34,7 +34,7 @@ from treadle.spec.workflows import Budget, Workflow
 from treadle.telemetry.hub import Hub
 
 from .nesting import Nesting
-from .runtime import Reopening
+from .runtime import Reopening, Runtime
 from .workflow_build import BuiltWorkflow, budget_settings, build_workflow, provider_fault
 
 PAGE = 2_000  # records that are read at once
@@ -264,6 +264,18 @@ class WorkflowRuntime:
         if RETRY in ending(state.status, state.code).goes_on_by:
             return "" if how.retry_incomplete else "it failed: resume with retry_incomplete"
         return "it has ended"
+
+
+def workflows_of(runtime: Runtime) -> WorkflowRuntime:
+    """The same store and manner for workflows."""
+    return WorkflowRuntime(
+        runtime.ledger,
+        runtime.settings,
+        points=runtime.points,
+        observers=runtime.observers,
+        quota_wait_s=float("inf") if runtime.quota_wait_s is None else runtime.quota_wait_s,
+        durable=runtime.ledger.url != "memory:",
+    )
 
 
 def _adopted(state: WorkflowState, built: BuiltWorkflow, actor: str, definition: str) -> ev.WorkflowAdopted:

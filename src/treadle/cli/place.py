@@ -64,16 +64,9 @@ async def running(
 
 def workflows(runtime: Runtime) -> WorkflowRuntime:
     """The same for workflows: it, too, waits for a known quota reset as long as it takes."""
-    from treadle.app.workflow_runtime import WorkflowRuntime
+    from treadle.app.workflow_runtime import workflows_of
 
-    return WorkflowRuntime(
-        runtime.ledger,
-        runtime.settings,
-        points=runtime.points,
-        observers=runtime.observers,
-        quota_wait_s=float("inf"),
-        durable=runtime.ledger.url != "memory:",
-    )
+    return workflows_of(runtime)
 
 
 def _points(settings: Settings) -> CrashPoints:

@@ -16,6 +16,7 @@ from treadle.core.errors import ConfigurationError
 from treadle.core.settings import MAP_FEWEST, MAP_MOST, MAP_TOKENS
 
 from .arguments import Namespace, Parser
+from .engine import engine_of, engine_option, submitted
 from .equipment import LESSON_MODES, equipment, gates
 from .person import user_name
 from .values import cost, from_zero, one_of, ratio, seconds, sink_names, text, texts, tokens, whole
@@ -120,6 +121,7 @@ def parser(name: str) -> Parser:
     )
     _window_options(made)
     made.store().notify().sinks()
+    engine_option(made)
     made.flag("--detach", help="run in the background, and print the execution's id")
     made.add_argument("--detached", help=argparse.SUPPRESS)
     return made.json().quiet()
@@ -166,7 +168,8 @@ def run(given: Namespace) -> int:
     defaults = where.settings.defaults
     definition, task = _definition(given, defaults, folder)
     tell = notifier(given.notify if given.notify is not None else defaults.get("notify"), where.settings.environ)
-    if given.detach and given.detached is None:
+    engine = engine_of(given.engine, where.settings)
+    if given.detach and given.detached is None and engine == "local":
         return start_detached(where, json=given.json)
     ready = Readiness.parse(given.detached)
     manner = Manner(
@@ -178,6 +181,8 @@ def run(given: Namespace) -> int:
         begun=ready.begun,
     )
     make = partial(begin, definition=definition, task=task, execution_id=ready.execution_id, after=given.after or "")
+    if engine != "local":
+        return submitted(where, make, manner, detach=given.detach)
     return anyio.run(partial(drive, where, make, manner, create=True))
 
 
@@ -213,7 +218,8 @@ def run_defined(given: Namespace) -> int:
     what, value, name = _limited(imported(given.task), given), _input(given.input), given.task
     target = given.notify if given.notify is not None else where.settings.defaults.get("notify")
     tell = notifier(target, where.settings.environ)
-    if given.detach and given.detached is None:
+    engine = engine_of(given.engine, where.settings)
+    if given.detach and given.detached is None and engine == "local":
         return start_detached(where, json=given.json)
     ready = Readiness.parse(given.detached)
 
@@ -230,6 +236,8 @@ def run_defined(given: Namespace) -> int:
         sinks=sink_names(given.sinks, where.settings),
         begun=ready.begun,
     )
+    if engine != "local":
+        return submitted(where, make, manner, detach=given.detach)
     return anyio.run(partial(drive, where, make, manner, create=True))
 
 

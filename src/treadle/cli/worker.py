@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from treadle.app.runtime import Runtime
+    from treadle.ports.ledger import ExecutionRow
 
     from .drive import Driven
     from .notify import Notifier
     from .place import Place
 
-LOOK_S = 2.0
+LOOK_S = 1.0  # a lease that has lapsed is seen within this
 FIRST_RETRY_S, LAST_RETRY_S = 2.0, 60.0
 
 
@@ -83,39 +84,41 @@ class Worker:
     """Looks for executions without an owner and drives each to its rest."""
 
     def __init__(self, runtime: Runtime, group: TaskGroup, room: anyio.Semaphore) -> None:
+        from treadle.app.claiming import Abandoned
+
         self.runtime, self.group, self.room = runtime, group, room
+        self._abandoned = Abandoned(runtime.ledger)
         self._busy: set[str] = set()
-        self._refused: dict[str, int] = {}  # execution -> its head when it could not be gone on with
         self._retry_s: dict[str, float] = {}
 
     async def serve(self, *, once: bool) -> None:
-        """Looks every two seconds; once: until nothing is left."""
+        """Looks every second; once: until nothing is left."""
         while True:
-            for execution_id, head in await self._waiting():
-                self._busy.add(execution_id)
-                self.group.start_soon(self._one, execution_id, head)
+            for row in await self._found(once=once):
+                if row.execution_id not in self._busy:
+                    self._busy.add(row.execution_id)
+                    self.group.start_soon(self._one, row)
             if once and not self._busy:
                 return
             await anyio.sleep(0.1 if once else LOOK_S)
 
-    async def _waiting(self) -> list[tuple[str, int]]:
-        from treadle.app.listing import listing
+    async def _found(self, *, once: bool) -> list[ExecutionRow]:
+        """What is abandoned. A worker outlives a store that is away for a while."""
+        from treadle.core.errors import LedgerUnavailable
 
-        rows = {row.execution_id: row.head for row in await self.runtime.ledger.rows()}
-        return [
-            (execution_id, rows[execution_id])
-            for entry in await listing(self.runtime.ledger)
-            if (execution_id := entry.document["execution_id"]) in rows
-            and execution_id not in self._busy
-            and self._refused.get(execution_id) != rows[execution_id]
-            and not entry.owner_alive
-            and not entry.parent  # its workflow goes on with it
-            and _goes_on_by_itself(entry.document)
-        ]
+        try:
+            return await self._abandoned.find()
+        except LedgerUnavailable as error:
+            if once:
+                raise
+            _say(f"the store cannot be reached, again in {FIRST_RETRY_S:g} s: {error}")
+            await anyio.sleep(FIRST_RETRY_S)
+            return []
 
-    async def _one(self, execution_id: str, head: int) -> None:
-        from treadle.core.errors import InputError, LedgerError, OwnerAlive
+    async def _one(self, row: ExecutionRow) -> None:
+        from treadle.core.errors import InputError, LedgerError, OwnerAlive, StaleEpoch
 
+        execution_id = row.execution_id
         try:
             async with self.room:
                 session = await self._taken(execution_id)
@@ -127,8 +130,10 @@ class Worker:
                 _say(f"{execution_id}: {document['status']}, {document['code']}")
         except OwnerAlive:
             pass  # another worker was quicker
+        except StaleEpoch:
+            _say(f"{execution_id}: another worker has taken it over")
         except InputError as error:
-            self._refused[execution_id] = head
+            self._abandoned.leave(row)
             _say(f"{execution_id}: left alone: {error}")
         except LedgerError as error:  # recovery is tried again until it is done (case 22)
             wait_s = self._retry_s.get(execution_id, FIRST_RETRY_S)
@@ -140,30 +145,16 @@ class Worker:
 
     async def _taken(self, execution_id: str) -> Driven:
         """The session of a loop or a workflow, ready to run."""
-        from treadle.app.definition import defined, workflow_of
-        from treadle.app.runtime import Reopening
-        from treadle.kernel.states import LoopState
+        from treadle.app.claiming import claimed
+        from treadle.app.runtime import Session
 
-        from .place import found, workflows
-
-        _, state = await found(self.runtime.ledger, execution_id)
-        if isinstance(state, LoopState):
-            loop, definition, _ = defined(state.definition, None)
-            session = await self.runtime.resume(execution_id, loop, Reopening(), definition=definition)
+        session = await claimed(self.runtime, execution_id)
+        if isinstance(session, Session):
             _say(f"{execution_id}: goes on in round {session.state.round}")
-            return session
-        workflow = workflow_of(state.definition, execution_id)
-        taken = await workflows(self.runtime).resume(execution_id, workflow, Reopening(), definition=state.definition)
-        _say(f"{execution_id}: goes on, {len(taken.state.done)} of {len(taken.state.settings.tasks)} tasks are done")
-        return taken
-
-
-def _goes_on_by_itself(document: dict[str, Any]) -> bool:
-    """Nobody asked it to stop, and it waits for nobody (case 33)."""
-    if document["status"] == "running":
-        return True
-    pending = document["pending"]
-    return document["code"] == "quota" and pending is not None and pending["until_us"] is not None
+        else:
+            done, tasks = len(session.state.done), len(session.state.settings.tasks)
+            _say(f"{execution_id}: goes on, {done} of {tasks} tasks are done")
+        return session
 
 
 def _say(line: str) -> None:

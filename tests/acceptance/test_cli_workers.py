@@ -1,0 +1,109 @@
+"""Several workers on one Postgres store: what one leaves behind, killed or stopped, goes on at another by itself, and is paid once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from support import postgres
+from support.commandline import CommandLine, finish, wait_for
+from treadle.app.runtime import Runtime
+from treadle.ledger.postgres import open_postgres
+from treadle.settings import load_settings
+from treadle.spec.commandline import CommandLineLoop, encode
+
+pytestmark = pytest.mark.skipif(postgres.binaries() is None, reason="no Postgres server is installed")
+
+ACT = "while test ! -e ../go; do sleep 0.05; done; echo 42 > answer.txt"
+LOOPS = 2
+
+
+@contextmanager
+def worker(cli: CommandLine, url: str) -> Generator[subprocess.Popen[str]]:
+    process = cli.start("worker", "--store", url)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+async def submit(cli: CommandLine, url: str) -> set[str]:
+    """Loops that nobody runs yet, as `--engine workers` leaves them."""
+    ledger = await open_postgres(url)
+    runtime = Runtime(ledger, load_settings(environ=cli.environ))
+    ids: set[str] = set()
+    for number in range(LOOPS):
+        folder = cli.workspace / f"w{number}"
+        folder.mkdir()
+        loop = CommandLineLoop(
+            workspace=str(folder),
+            agent_command=ACT,
+            check="grep -q 42 answer.txt",
+        )
+        session = await runtime.start(loop.to_loop(), "Write the answer", definition=encode(loop))
+        await session.close()
+        ids.add(session.execution_id)
+    await runtime.close()
+    return ids
+
+
+async def judged(url: str, ids: set[str]) -> list[int]:
+    """How many verdicts each has; the store is sound."""
+    ledger = await open_postgres(url)
+    assert await ledger.verify() == []
+    found = [[record.kind for record in await ledger.records(one)].count("judged") for one in ids]
+    await ledger.close()
+    return found
+
+
+@pytest.mark.req("RT-02", "RT-03", "LG-03")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_what_a_killed_or_stopped_worker_leaves_goes_on_at_another(tmp_path: Path, how: signal.Signals) -> None:
+    cli, url = CommandLine(tmp_path), postgres.new_store()
+    ids = anyio.run(submit, cli, url)
+    with worker(cli, url) as first:
+        for _ in range(LOOPS):
+            wait_for(first, "goes on in round 1")
+        with worker(cli, url) as second:
+            os.kill(first.pid, how)
+            for _ in range(LOOPS):
+                wait_for(second, "goes on in round 1")
+            (cli.workspace / "go").touch()
+            ended = "".join(wait_for(second, "done, accepted") for _ in range(LOOPS))
+        assert all(one in ended for one in ids)
+        if how is signal.SIGSTOP:
+            os.kill(first.pid, signal.SIGCONT)
+            for _ in range(LOOPS):
+                wait_for(first, "another worker has taken it over")
+    assert anyio.run(judged, url, ids) == [1] * LOOPS
+
+
+@pytest.mark.req("RT-02")
+def test_a_run_that_is_given_to_the_workers_is_shown_and_ends_as_if_it_had_run_here(tmp_path: Path) -> None:
+    cli, url = CommandLine(tmp_path), postgres.new_store()
+    for name in ("here", "there"):
+        (cli.workspace / name).mkdir()
+    flags = ["--agent-command", "echo 42 > answer.txt", "--check", "grep -q 42 answer.txt", "--json", "--store", url]
+    here = cli("run", "Write it", *flags, "--workspace", "here")
+    with worker(cli, url):
+        there = cli("run", "Write it", *flags, "--engine", "workers", "--workspace", "there")
+    assert (here.code, there.code) == (0, 0)
+    assert "accepted" in there.err
+    differs = {"execution_id", "elapsed_ms", "act_elapsed_ms", "evaluate_elapsed_ms", "started_at", "finished_at"}
+    both = [{k: v for k, v in json.loads(ran.out).items() if k not in differs} for ran in (here, there)]
+    assert both[0] == both[1]
+
+
+def test_what_lies_in_memory_cannot_be_given_to_workers(tmp_path: Path) -> None:
+    cli = CommandLine(tmp_path)
+    ran = finish(cli.start("run", "x", "--agent-command", "true", "--store", "memory:", "--engine", "workers"))
+    assert (ran.code, "store that others reach" in ran.err) == (2, True)
