@@ -30,6 +30,7 @@ KNOWN = (
     "notify",
     "sinks",
     "engine",
+    "address",
     "mcp_config",
     "guard",
     "escalate_to",

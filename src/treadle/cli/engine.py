@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,36 +26,83 @@ if TYPE_CHECKING:
     from .drive import Driven, Manner
     from .place import Place
 
-ENGINES = ("local", "workers")
+ENGINES = ("local", "workers", "temporal")
 LOOK_S = 0.4
 
 
 def engine_option(made: Parser) -> Parser:
-    """Which engine."""
-    return made.option(
+    """Which engine, and where it is."""
+    made.option(
         "--engine",
         metavar="ENGINE",
         type=one_of("--engine", ENGINES),
-        help="who runs it: local (this process, the default) or workers (treadle worker on the same store)",
+        help="who runs it: local (this process, the default), workers (treadle worker on the same store) or temporal",
+    )
+    return address_option(made)
+
+
+def address_option(made: Parser) -> Parser:
+    """Where Temporal is."""
+    return made.option(
+        "--address",
+        metavar="HOST:PORT",
+        help="where Temporal is: HOST:PORT[/NAMESPACE[/QUEUE]] (default: as Temporal's own tools)",
     )
 
 
-def engine_of(typed: str | None, settings: Settings) -> str:
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Who drives it. `address` is empty where Temporal's own configuration says where it is."""
+
+    name: str
+    address: str = ""
+
+    @property
+    def is_local(self) -> bool:
+        """This very process does."""
+        return self.name == "local"
+
+    async def ring(self, runtime: Runtime, execution_id: str) -> None:
+        """Tells it that the ledger has news of an execution. ConfigurationError where it cannot be told."""
+        if self.name == "temporal":
+            from treadle.app.engines import temporal
+
+            await temporal().ring(runtime, self.address, execution_id)
+
+
+def engine_of(typed: str | None, address: str | None, settings: Settings) -> Engine:
     """The engine that is meant: a flag wins over the configuration. ConfigurationError."""
-    return typed or one_of("engine", ENGINES)(settings.defaults.get("engine") or "local")
+    name = typed or one_of("engine", ENGINES)(settings.defaults.get("engine") or "local")
+    if address and name != "temporal":
+        raise ConfigurationError("--address is where Temporal is: it goes with --engine temporal.")
+    return Engine(name, address or str(settings.defaults.get("address") or ""))
 
 
-def submitted(where: Place, make: Callable[[Runtime], Awaitable[Driven]], manner: Manner, *, detach: bool) -> int:
-    """Makes it durable and leaves it to the workers of the store; then shows it until it rests, unless `detach`. The exit code."""
+async def rung(runtime: Runtime, execution_id: str) -> None:
+    """After somebody has said something to it: where the configuration names Temporal, that is told. A failure is only said."""
+    from treadle.core.errors import TreadleError
+
+    from .output import warn
+
+    try:
+        await engine_of(None, None, runtime.settings).ring(runtime, execution_id)
+    except TreadleError as error:
+        warn(f"{error} What you said is in the store; a worker looks there, too.")
+
+
+def submitted(
+    where: Place, make: Callable[[Runtime], Awaitable[Driven]], manner: Manner, engine: Engine, *, detach: bool
+) -> int:
+    """Makes it durable and leaves it to the engine; then shows it until it rests, unless `detach`. The exit code."""
     if where.store == "memory:":
         raise ConfigurationError(
-            "--engine workers needs a store that others reach: --store postgresql://USER@HOST/DATABASE."
+            f"--engine {engine.name} needs a store that others reach: --store postgresql://USER@HOST/DATABASE."
         )
-    return anyio.run(partial(_submitted, where, make, manner, detach=detach))
+    return anyio.run(partial(_submitted, where, make, manner, engine, detach=detach))
 
 
 async def _submitted(
-    where: Place, make: Callable[[Runtime], Awaitable[Driven]], manner: Manner, *, detach: bool
+    where: Place, make: Callable[[Runtime], Awaitable[Driven]], manner: Manner, engine: Engine, *, detach: bool
 ) -> int:
     from treadle.app.listing import document_of
     from treadle.app.observing import open_sinks
@@ -66,6 +114,7 @@ async def _submitted(
         session = await make(runtime)
         execution_id = session.execution_id
         await session.close()
+        await engine.ring(runtime, execution_id)
         if detach:
             if manner.json:
                 print_json(document_of(execution_id, session.state))

@@ -168,8 +168,8 @@ def run(given: Namespace) -> int:
     defaults = where.settings.defaults
     definition, task = _definition(given, defaults, folder)
     tell = notifier(given.notify if given.notify is not None else defaults.get("notify"), where.settings.environ)
-    engine = engine_of(given.engine, where.settings)
-    if given.detach and given.detached is None and engine == "local":
+    engine = engine_of(given.engine, given.address, where.settings)
+    if given.detach and given.detached is None and engine.is_local:
         return start_detached(where, json=given.json)
     ready = Readiness.parse(given.detached)
     manner = Manner(
@@ -181,8 +181,8 @@ def run(given: Namespace) -> int:
         begun=ready.begun,
     )
     make = partial(begin, definition=definition, task=task, execution_id=ready.execution_id, after=given.after or "")
-    if engine != "local":
-        return submitted(where, make, manner, detach=given.detach)
+    if not engine.is_local:
+        return submitted(where, make, manner, engine, detach=given.detach)
     return anyio.run(partial(drive, where, make, manner, create=True))
 
 
@@ -218,8 +218,8 @@ def run_defined(given: Namespace) -> int:
     what, value, name = _limited(imported(given.task), given), _input(given.input), given.task
     target = given.notify if given.notify is not None else where.settings.defaults.get("notify")
     tell = notifier(target, where.settings.environ)
-    engine = engine_of(given.engine, where.settings)
-    if given.detach and given.detached is None and engine == "local":
+    engine = engine_of(given.engine, given.address, where.settings)
+    if given.detach and given.detached is None and engine.is_local:
         return start_detached(where, json=given.json)
     ready = Readiness.parse(given.detached)
 
@@ -236,8 +236,8 @@ def run_defined(given: Namespace) -> int:
         sinks=sink_names(given.sinks, where.settings),
         begun=ready.begun,
     )
-    if engine != "local":
-        return submitted(where, make, manner, detach=given.detach)
+    if not engine.is_local:
+        return submitted(where, make, manner, engine, detach=given.detach)
     return anyio.run(partial(drive, where, make, manner, create=True))
 
 

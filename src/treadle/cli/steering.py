@@ -242,6 +242,7 @@ async def _give(where: Place, execution: str, said: Said, *, json: bool, quiet: 
     from treadle.app.listing import document_of
 
     from .drive import record_ending, whole_document
+    from .engine import rung
     from .output import banner, print_json, warn
     from .place import found, running
 
@@ -250,6 +251,7 @@ async def _give(where: Place, execution: str, said: Said, *, json: bool, quiet: 
         execution_id, before, state = await _granted(runtime, row.execution_id, before, said)
         if state.seq > before.seq and state.status != "running":
             await record_ending(where, runtime.ledger, execution_id, state)
+        await rung(runtime, execution_id)
     if json:
         print_json(whole_document(document_of(execution_id, state), state))
     if quiet:

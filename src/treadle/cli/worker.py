@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from .arguments import Namespace, Parser
+from .engine import Engine, engine_of, engine_option
 from .values import sink_names, whole
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ def parser(name: str) -> Parser:
     made.option(
         "--concurrency", metavar="N", type=whole("--concurrency"), default=16, help="executions at a time (default: 16)"
     )
+    if name == "worker":
+        engine_option(made)
     return made.notify().sinks().store()
 
 
@@ -51,10 +54,13 @@ def work(given: Namespace, *, once: bool) -> int:
     target = given.notify if given.notify is not None else where.settings.defaults.get("notify")
     told = notifier(target, where.settings.environ)
     names = tuple(name for name in sink_names(given.sinks, where.settings) if name != "stderr") or ("none",)
-    return anyio.run(partial(_work, where, given.concurrency, told, names, once=once))
+    engine = Engine("workers") if once else engine_of(given.engine or "workers", given.address, where.settings)
+    return anyio.run(partial(_work, where, given.concurrency, told, names, engine, once=once))
 
 
-async def _work(where: Place, concurrency: int, told: Notifier | None, names: tuple[str, ...], *, once: bool) -> int:
+async def _work(
+    where: Place, concurrency: int, told: Notifier | None, names: tuple[str, ...], engine: Engine, *, once: bool
+) -> int:
     from treadle.app.observing import open_sinks
     from treadle.core.endings import SIGNAL_EXITS
 
@@ -70,8 +76,15 @@ async def _work(where: Place, concurrency: int, told: Notifier | None, names: tu
             await group.start(stopping.watch)
             if told is not None:
                 group.start_soon(told.serve)
-            worker = Worker(runtime, group, anyio.Semaphore(concurrency))
-            await worker.serve(once=once)
+            if engine.name == "temporal":
+                from treadle.app.engines import temporal
+
+                runtime.quota_wait_s = 0.0  # Temporal wakes it
+                ended = anyio.Event()
+                stopping.stop = ended.set
+                await temporal().serve(runtime, engine.address, concurrency=concurrency, say=_say, stop=ended)
+            else:
+                await Worker(runtime, group, anyio.Semaphore(concurrency)).serve(once=once)
             group.cancel_scope.cancel()
     finally:
         sinks.close()

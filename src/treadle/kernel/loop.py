@@ -45,14 +45,14 @@ def _next(state: LoopState) -> Action:
         return lessons.after(state) or Finish(status=state.status, code=state.code)
     if (action := scopes.due(state)) is not None:
         return action
-    if (end := decided(state, boundary=_at_boundary(state))) is not None:
+    if (end := decided(state, boundary=at_boundary(state))) is not None:
         return lessons.before(state, end) or Record(event=end)
     if state.phase == "act":
         return lessons.recall(state) or _act(state)
     return gates.due(state) or _evaluate(state)
 
 
-def _at_boundary(state: LoopState) -> bool:
+def at_boundary(state: LoopState) -> bool:
     """Nothing is in flight, no call waits for its result, and what comes next is an intent."""
     agent = state.agent
     return not state.callback and agent.step in ("prompt", "ready", "back-off") and agent.state != "completed"

@@ -12,7 +12,7 @@ from treadle.core.errors import InputError, LedgerError
 from treadle.effects.loop import LoopEffects
 from treadle.kernel import actions as act
 from treadle.kernel.budget import remaining_us
-from treadle.kernel.loop import next_actions
+from treadle.kernel.loop import at_boundary, next_actions
 from treadle.kernel.steering import decode, to_event
 from treadle.ports.clock import Clock, CrashPoints
 
@@ -48,6 +48,7 @@ class Driver:
         self.quota_wait_s = quota_wait_s  # longest wait in process for a known reset; None: as long as it takes
         self._scope: anyio.CancelScope | None = None
         self._why: Literal["signal", "cancelled", ""] = ""
+        self._yielding = False
         self._start_us: int | None = None  # when the effect in flight began; None: none is
         self._left_us = 0  # the active time that it was given
         self._end: tuple[ev.Stopped, int] | None = None  # a cancellation that was asked for, and its posted id
@@ -55,6 +56,10 @@ class Driver:
     def interrupt(self) -> None:
         """Asks for a clean stop (Ctrl-C, SIGTERM): what is in flight is cancelled, and the execution can be resumed."""
         self._stop("signal")
+
+    def hand_over(self) -> None:
+        """Asks it to rest at the next boundary, running as it is, so that another owner goes on."""
+        self._yielding = True
 
     def _stop(self, why: Literal["signal", "cancelled"]) -> None:
         self._why = self._why or why
@@ -107,6 +112,9 @@ class Driver:
         journal = self.journal
         while True:
             self._heed()
+            if self._yielding and journal.state.status == "running" and at_boundary(journal.state):
+                await journal.flush()
+                return act.Wait(kind="hand-over")
             action = next_actions(journal.state)[0]
             if isinstance(action, act.Record):
                 journal.emit(action.event)
