@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +145,41 @@ def test_damaged_lessons_cost_a_run_its_lessons_and_nothing_else(tmp_path: Path)
     assert ran.document["code"] == "accepted"
     assert "no SQLite file" in cli("log", "last", "--kind", "lessons").out
     assert cli("lessons", "ls").code != 0
+
+
+def judged(outcome: str) -> Any:
+    """An actor that finishes at once, and a judge that says of every lesson what it did."""
+
+    def decide(body: Any) -> Turn:
+        said = "\n".join(str(message.get("content")) for message in body["messages"])
+        if not any(tool["function"]["name"] == "verdict" for tool in body["tools"]):
+            return Turn(calls=[("finish", {"summary": "did as told"})])
+        lessons = dict.fromkeys(set(re.findall(r"\bL[0-9a-f]{10}\b", said)), f"{outcome}: as the files show")
+        return Turn(calls=[("verdict", {"accept": True, "feedback": "", "lessons": lessons})])
+
+    return decide
+
+
+@pytest.mark.req("FR-18", "FR-17", "AG-25")
+@pytest.mark.parametrize("crash", ["", "before-vote", "after-vote", "before-model:2"])
+def test_a_judge_s_word_is_one_vote_through_a_kill_and_a_harmful_lesson_is_told_no_more(
+    tmp_path: Path, crash: str
+) -> None:
+    cli = CommandLine(tmp_path).git()
+    run(cli, [*WRONG, *RIGHT])
+    for outcome, standing in (("helpful", "trusted"), ("harmful", "retired")):
+        with ScriptedEndpoint(judged(outcome)) as endpoint:
+            arguments = ("--model", "openai:a", "--judge", "openai:b", "--base-url", endpoint.url, "--json")
+            ran = cli("run", TASK, *arguments, environ={"TREADLE_CRASH_AT": crash} if crash else {})
+            if crash:
+                assert ran.code == -9, ran
+                ran = cli("resume", "last", "--json")
+        assert ran.document["status"] == "done", ran.err
+        (lesson,) = cli("lessons", "ls", "--json").document
+        assert (lesson["standing"], lesson[outcome]) == (standing, 1)
+        assert frame(cli)["accumulatedLessonOutcomes"] == {lesson["id"]: outcome}
+    shown = cli("lessons", "show", lesson["id"], "--json").document
+    assert [one["outcome"] for one in shown["votes"]] == ["helpful", "harmful"]
+    assert {one["evidence"] for one in shown["votes"]} == {"as the files show"}
+    run(cli, RIGHT)
+    assert frame(cli)["recalledLessons"] == []
