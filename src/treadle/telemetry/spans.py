@@ -20,6 +20,7 @@ from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, Statu
 from treadle.core import events as ev
 from treadle.core import workflow_events as wf
 from treadle.core.endings import ending
+from treadle.core.lesson_events import LessonsDistilled, LessonsVoted
 from treadle.core.messages import ModelResponded, Prompted, ToolsFinished
 from treadle.kernel.states import LoopState
 from treadle.kernel.workflow_states import WorkflowState
@@ -41,6 +42,7 @@ CONSTANT = frozenset(
     "gen_ai.operation.name gen_ai.provider.name gen_ai.conversation.id gen_ai.tool.type treadle.call treadle.request"
     " treadle.phase treadle.tool.kind".split()
 )
+AT_THE_END = ("lessons.voted", "lessons.distilled")
 WITHDRAWN = "interrupted"
 
 
@@ -145,6 +147,8 @@ class Spans(Observer):
     def notify(self, progress: Progress) -> None:
         if progress.kind == "text.delta":
             return
+        if progress.kind in AT_THE_END and progress.execution_id not in self._open:
+            return  # after the last span of a loop that failed
         self._last_us = max(self._last_us, progress.at_us)
         found = self._open.get(progress.execution_id) or self._begin(progress)
         if isinstance(progress.state, WorkflowState):
@@ -230,6 +234,9 @@ class Spans(Observer):
                 return
             case ev.Stopped():
                 self._finish(found, progress, data.status, data.code, data.kind)
+                return
+            case LessonsVoted() | LessonsDistilled():  # after the last round
+                found.inside().span.add_event(progress.kind, timestamp=at_us * 1000)
                 return
             case ev.Interrupted():
                 found.cut(at_us, WITHDRAWN)
