@@ -21,6 +21,7 @@ from treadle.server.asgi import guarded
 from treadle.server.feed import Feed
 from treadle.server.follower import Follower
 from treadle.server.security import Access
+from treadle.server.sinks import Switchboard
 from treadle.server.studio import Studio
 from treadle.settings import load_settings
 from treadle.testing import ScriptedEndpoint
@@ -83,7 +84,8 @@ async def served(tmp_path: Path, script: Script) -> AsyncGenerator[Served]:
     bus = Bus()
     with ScriptedEndpoint(script) as endpoint:
         ledger = await open_store(f"sqlite:///{tmp_path / 't.db'}", NO_CRASH_POINTS)
-        runtime = Runtime(ledger, settings, observers=(bus,))
+        board = Switchboard(settings)
+        runtime = Runtime(ledger, settings, observers=(bus, board))
         follower = Follower(ledger, bus, Feed(start=START))
         studio = Studio(
             runtime,
@@ -92,6 +94,7 @@ async def served(tmp_path: Path, script: Script) -> AsyncGenerator[Served]:
             actor="ada",
             define=lambda file: define(file, {}, settings.defaults, workspace),
             notes=print,
+            sinks=board,
         )
         access = Access("127.0.0.1", 8765, "a-token")
         transport = httpx.ASGITransport(guarded(studio, access), raise_app_exceptions=False)
@@ -105,6 +108,7 @@ async def served(tmp_path: Path, script: Script) -> AsyncGenerator[Served]:
                 yield Served(studio, access, endpoint, client)
                 group.cancel_scope.cancel()
         finally:
+            board.close()
             await ledger.close()
 
 

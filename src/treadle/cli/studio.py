@@ -81,6 +81,7 @@ async def _serve(where: Place, folder: Path, host: str, port: int, *, open_it: b
     from treadle.server.feed import Feed
     from treadle.server.follower import Follower
     from treadle.server.security import Access, is_loopback
+    from treadle.server.sinks import Switchboard
     from treadle.server.studio import Studio
 
     from .output import warn
@@ -90,15 +91,19 @@ async def _serve(where: Place, folder: Path, host: str, port: int, *, open_it: b
     listening = _listen(host, port)
     with listening:
         access = Access.new(host, listening.getsockname()[1])
-        async with running(where, create=True, observers=(bus,)) as runtime:
+        board = Switchboard(where.settings)
+        async with running(where, create=True, observers=(bus, board)) as runtime:
             follower = Follower(runtime.ledger, bus, Feed(start=time.time_ns() // 1_000))
             define = partial(_define, where=where, folder=folder)
-            made = Studio(runtime, follower, workspace=folder, actor=user_name(), define=define, notes=warn)
+            made = Studio(runtime, follower, workspace=folder, actor=user_name(), define=define, notes=warn, sinks=board)
             if not is_loopback(host):
                 warn(
                     f"anybody who reaches {host} and has the link can steer your loops; the connection is not encrypted."
                 )
-            await _run(made, access, listening.fileno(), open_it=open_it, example=example)
+            try:
+                await _run(made, access, listening.fileno(), open_it=open_it, example=example)
+            finally:
+                board.close()
     return 0
 
 

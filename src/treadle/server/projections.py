@@ -166,6 +166,7 @@ def plan(state: LoopState) -> out.PlanOut | None:
                 by=one.by,
                 actor=one.actor,
                 after=list(one.step.after),
+                call=msgspec.to_builtins(one.step.check) if one.step.check else None,
             )
             for one in known.steps
         ],

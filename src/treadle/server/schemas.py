@@ -109,6 +109,7 @@ class StepOut(BaseModel):
     by: str = ""  # on whose word: check, model, work, person
     actor: str = ""
     after: list[str] = []
+    call: dict[str, Any] | None = None  # the check as it is written: tool and args
 
 
 class PlanOut(BaseModel):
@@ -458,6 +459,20 @@ class HealthOut(BaseModel):
 
     status: Literal["ok"]
     version: str
+
+
+class SinkOut(BaseModel):
+    """A sink of this service."""
+
+    name: str
+    where: str
+    attached: bool
+
+
+class SinkIn(Given):
+    """Attach it, or detach it."""
+
+    attached: bool
 
 
 class StudioOut(BaseModel):

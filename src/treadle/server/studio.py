@@ -27,6 +27,7 @@ from treadle.spec.commandline import encode
 from .follower import Follower
 from .once import Once
 from .problems import Problem
+from .sinks import Switchboard
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup, TaskStatus
@@ -66,7 +67,9 @@ class Studio:
         actor: str,
         define: Define,
         notes: Callable[[str], None],
+        sinks: Switchboard | None = None,
     ) -> None:
+        self.sinks = sinks
         self.runtime, self.follower = runtime, follower
         self.workspace, self.actor, self.define, self.notes = workspace, actor, define, notes
         self.once = Once()

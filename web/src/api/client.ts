@@ -69,13 +69,17 @@ export const api = {
     given(
       http.GET("/api/executions/{execution_id}/outputs/{call_id}", { params: { path: { execution_id: id, call_id }, query } }),
     ),
+  window: (id: string) => given(http.GET("/api/executions/{execution_id}/window", at(id))),
+  map: (id: string) => given(http.GET("/api/executions/{execution_id}/map", at(id))),
+  sinks: () => given(http.GET("/api/sinks")),
+  setSink: (name: string, attached: boolean) => given(http.PUT("/api/sinks/{name}", { params: { path: { name } }, body: { attached } })),
   loops: () => given(http.GET("/api/loops")),
   loop: (name: string) => given(http.GET("/api/loops/{name}", { params: { path: { name } } })),
   validate: (body: Schemas["ValidateIn"]) => given(http.POST("/api/loops/validate", { body })),
   saveLoop: (name: string, body: Schemas["LoopIn"]) => given(http.PUT("/api/loops/{name}", { params: { path: { name } }, body })),
 };
 
-export type Wish = "pause" | "resume" | "retry" | "cancel" | "answer" | "approve" | "reject" | "extend";
+export type Wish = "pause" | "resume" | "retry" | "cancel" | "answer" | "approve" | "reject" | "extend" | "plan" | "compact" | "pins" | "forks" | `plan/steps/${string}`;
 
 /** Asks something of an execution. `seen`: the last record that the person could see when deciding. */
 export function steer(id: string, wish: Wish, seen: number, more: Record<string, unknown> = {}): Promise<Acted> {

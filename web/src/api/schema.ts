@@ -612,6 +612,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sinks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Sinks
+         * @description Where the service tells what happens, besides the ledger and this page.
+         */
+        get: operations["sinks_api_sinks_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sinks/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set Sink
+         * @description Attaches or detaches a sink for all loops of this process. Saying the same twice changes nothing, so it needs no key.
+         */
+        put: operations["set_sink_api_sinks__name__put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/studio": {
         parameters: {
             query?: never;
@@ -1617,6 +1657,26 @@ export interface components {
             verdict?: string | null;
         };
         /**
+         * SinkIn
+         * @description Attach it, or detach it.
+         */
+        SinkIn: {
+            /** Attached */
+            attached: boolean;
+        };
+        /**
+         * SinkOut
+         * @description A sink of this service.
+         */
+        SinkOut: {
+            /** Attached */
+            attached: boolean;
+            /** Name */
+            name: string;
+            /** Where */
+            where: string;
+        };
+        /**
          * StartIn
          * @description A loop file of the workspace, or its text, and the task.
          */
@@ -1664,6 +1724,10 @@ export interface components {
              * @default false
              */
             by_person: boolean;
+            /** Call */
+            call?: {
+                [key: string]: unknown;
+            } | null;
             /**
              * Check
              * @default
@@ -3560,6 +3624,108 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EdgeOut"];
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    sinks_api_sinks_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SinkOut"][];
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    set_sink_api_sinks__name__put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SinkIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SinkOut"][];
                 };
             };
             /** @description A problem (RFC 9457) */

@@ -22,9 +22,10 @@ const edgeTypes = { way: WayEdge };
 export interface CanvasProps extends ReactFlowProps<Node, Edge> {
   locked: boolean;
   tools?: ReactNode;
+  over?: ReactNode; // what stands beside nodes
 }
 
-export function Canvas({ locked, tools, ...flow }: CanvasProps) {
+export function Canvas({ locked, tools, over, ...flow }: CanvasProps) {
   return (
     <div className="canvas" data-locked={locked}>
       <Markers />
@@ -49,6 +50,7 @@ export function Canvas({ locked, tools, ...flow }: CanvasProps) {
         <Background variant={BackgroundVariant.Dots} gap={24} size={1.3} color="var(--dot)" />
         <Refit />
         <Zoom />
+        {over}
       </ReactFlow>
       {tools && <div className="canvas-tools">{tools}</div>}
     </div>

@@ -18,6 +18,7 @@ export interface Seen {
   rate: number; // output tokens a second now
   saying: string; // what the model says right now
   calls: Call[];
+  sinks?: [string, boolean][];
 }
 
 type Places = Record<string, { x: number; y: number; w: number; h: number }>;
@@ -36,6 +37,7 @@ export function handles(w: number, h: number): NodeHandle[] {
 export function project(seen: Seen, places: Places = PLACES): Picture {
   const { detail, live } = seen;
   const final = detail.rest;
+  const lastTurn = seen.turns.at(-1);
   const running = live.status === "running";
   const state = live.agent as StateName;
   const nodes: Node[] = [];
@@ -76,6 +78,8 @@ export function project(seen: Seen, places: Places = PLACES): Picture {
     tone: near && running ? "budget" : toneOf("executing", live, detail),
     meter: act?.limit ? share : undefined,
     badge: near && running ? "!" : undefined,
+    pulse: near && running ? Math.max(0.35, 1.8 - (share * 100 - bands[0]!) / 12) : undefined,
+    failing: lastTurn !== undefined && (lastTurn.failed ?? 0) > 0 && running,
   });
   stage("error_recovery", {
     stage: "control",
@@ -102,12 +106,12 @@ export function project(seen: Seen, places: Places = PLACES): Picture {
   });
 
   const waits = live.status === "waiting-input";
-  const lastTurn = seen.turns.at(-1);
+  const mapped = (agentSettings(detail).map_tokens ?? 0) > 0;
   stage("perceive", {
     stage: "perceive",
     label: "Context map",
-    sub: has(detail, "map") ? "shown before planning" : "off: not in this loop",
-    tone: has(detail, "map") ? "armed" : "off",
+    sub: mapped ? "shown before planning" : "off: not in this loop",
+    tone: mapped ? "armed" : "off",
   });
   const plan = detail.plan;
   stage("reason", {
@@ -140,6 +144,7 @@ export function project(seen: Seen, places: Places = PLACES): Picture {
     label: "Telemetry",
     sub: running ? `${Math.round(seen.rate)} tok/s out` : `${(live.output_tokens ?? 0).toLocaleString("en")} tokens out`,
     tone: running ? "running" : "pending",
+    ...(seen.sinks?.length ? { satellites: seen.sinks } : {}),
   });
   put(
     "foundation",
@@ -148,6 +153,7 @@ export function project(seen: Seen, places: Places = PLACES): Picture {
       cached: lastTurn?.cache_read_tokens ?? 0,
       fresh: Math.max(0, (lastTurn?.input_tokens ?? 0) - (lastTurn?.cache_read_tokens ?? 0)),
       model: String(detail.definition?.["model"] ?? ""),
+      ratio: agentSettings(detail).compact_at ?? 80,
     },
     "Foundation: the prompt",
   );
@@ -158,7 +164,7 @@ export function project(seen: Seen, places: Places = PLACES): Picture {
 function ways({ detail, live }: Seen): Edge[] {
   const running = live.status === "running";
   const state = live.agent;
-  const locked = detail.plan?.needs_approval && !detail.plan.approved;
+  const locked = Boolean(detail.plan?.needs_approval && !detail.plan.approved);
   const active = (yes: boolean, other: WayState = "idle"): WayState => (yes ? "active" : other);
   const rows: [string, string, WayData, string?, string?][] = [
     ["start", "planning", { state: "legal" }],
@@ -167,7 +173,9 @@ function ways({ detail, live }: Seen): Edge[] {
       "executing",
       {
         state: locked ? "locked" : state === "planning" ? "idle" : "legal",
-        ...(detail.plan?.needs_approval ? { padlock: locked ? ("locked" as const) : ("open" as const) } : {}),
+        ...(detail.plan?.needs_approval
+          ? { padlock: locked ? ("locked" as const) : ("open" as const), asks: Boolean(detail.plan.request_id), note: detail.plan.approved ? `approved by ${detail.plan.approved_by}` : "" }
+          : {}),
       },
     ],
     ["executing", "completed", { state: live.status === "done" ? "legal" : "idle" }],
@@ -196,16 +204,14 @@ function toneOf(name: StateName, live: LiveState, detail: Detail): Tone {
 
 export const budget = (detail: Detail, name: string) => detail.budgets.find((one) => one.name === name);
 
-function agentSettings(detail: Detail): { bands?: number[] } {
-  return (detail.settings["act_agent"] ?? {}) as { bands?: number[] };
+function agentSettings(detail: Detail): { bands?: number[]; compact_at?: number; map_tokens?: number } {
+  return (detail.settings["act_agent"] ?? {}) as { bands?: number[]; compact_at?: number; map_tokens?: number };
 }
 
 function recoverySub(detail: Detail): string {
   const count = detail.guards.find((one) => one.name === "recovery")?.count ?? 0;
   return count ? `${count} batch${count === 1 ? "" : "es"} failed` : "no hint waiting";
 }
-
-const has = (detail: Detail, key: string) => Boolean(detail.definition?.[key] ?? detail.settings[key]);
 
 export const stageOfNode = (id: string): Stage =>
   ({ perceive: "perceive", reason: "reason", act: "act", verify: "verify", learn: "learn", telemetry: "perceive", foundation: "foundation" } as const)[id] ?? "control";

@@ -1,6 +1,7 @@
 // Calls of a turn as chips: a click turns one over to its schema check, a double click opens its whole stored output.
 import { useState } from "react";
 import { api, type Schemas } from "../api/client";
+import { useGestures } from "../gestures/zones";
 import { said, useLive } from "../state/live";
 import type { SeenCall } from "./useCalls";
 
@@ -28,20 +29,15 @@ export function CallChip({ call }: { call: SeenCall }) {
       setProblem(said(error));
     }
   };
+  useGestures(`listed:${call.id}`, { tap: () => setOver(!over), doubletap: () => void open() });
   const args = typeof call.args === "object" && call.args ? Object.entries(call.args as Record<string, unknown>) : [];
   return (
     <li className={`call ${call.status} ${over ? "over" : ""}`}>
       <button
         className="callface"
-        data-g={`call:${call.id}`}
+        data-g={`listed:${call.id}`}
         aria-expanded={over}
         aria-label={`${call.name}, ${call.status}. Space: arguments. Enter: whole output.`}
-        onClick={(event) => { if (event.detail <= 1) setOver(!over); }}
-        onDoubleClick={() => void open()}
-        onKeyDown={(event) => {
-          if (event.key === "Enter") { event.preventDefault(); void open(); }
-          if (event.key === " ") { event.preventDefault(); setOver(!over); }
-        }}
       >
         <i />
         <b>{call.name}</b>

@@ -7,6 +7,7 @@ import { useLive } from "../state/live";
 import { CallList } from "./CallList";
 import { Chart } from "./Chart";
 import { LogList } from "./LogList";
+import { PlanSteps } from "./PlanSteps";
 import { amount, money, span } from "./words";
 import type { SeenCall } from "./useCalls";
 
@@ -35,6 +36,7 @@ function Body({ id, detail, live, calls }: { id: string; detail: Detail; live: L
   const turns = useLive((s) => s.turns);
   const rounds = useLive((s) => s.rounds);
   if (id === "act") return <CallList calls={calls} />;
+  if (id === "reason" || id === "planning") return <PlanSteps detail={detail} />;
   if (id === "learn") return <LogList />;
   if (id === "completed" || id === "failed") return <pre className="artifact">{detail.rest.artifact ?? detail.rest.why}</pre>;
   if (id === "verify")
@@ -60,6 +62,7 @@ function Body({ id, detail, live, calls }: { id: string; detail: Detail; live: L
   const spent = turns.map((one) => (sum += one.cost_usd ?? 0));
   return (
     <>
+      <PlanSteps detail={detail} />
       <h3>Budgets</h3>
       <ul className="budgets">
         {detail.budgets.filter((one) => one.limit != null).map((one) => {

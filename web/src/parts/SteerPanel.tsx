@@ -7,7 +7,7 @@ export function SteerPanel({ detail, live }: { detail: Detail; live: LiveState }
   const [text, setText] = useState("");
   const pending = detail.execution.pending;
   const can = detail.can;
-  const clear = (done: boolean) => { if (done) setText(""); };
+  const clear = (done: string) => { if (done) setText(""); };
   const request_id = pending?.request_id ?? "";
   return (
     <div className="steerpanel">

@@ -1,6 +1,7 @@
 // The session log as a chain of beads: colour by kind, the newest at the bottom, one of them enlarged with its summary.
 import { useMemo } from "react";
 import type { LogEvent } from "../api/client";
+import { useGestures } from "../gestures/zones";
 import { useLive } from "../state/live";
 import { useUi } from "../state/ui";
 
@@ -10,7 +11,7 @@ export function kindTone(kind: string): string {
   if (kind.startsWith("model.failed") || kind === "act.failed" || kind === "callback.raised") return "failed";
   if (kind.startsWith("model")) return "running";
   if (kind.startsWith("tool")) return "tool";
-  if (["suspended", "answered", "extended", "reopened", "adopted"].includes(kind)) return "you";
+  if (["suspended", "answered", "extended", "reopened", "adopted", "pinned"].includes(kind)) return "you";
   if (kind === "interrupted") return "pending";
   if (kind === "judged" || kind === "act.finished" || kind === "stopped") return "done";
   return "pending";
@@ -43,6 +44,10 @@ export function Timeline() {
     const next = beads[Math.max(0, Math.min(beads.length - 1, at + by))];
     if (next) setBead(next === beads.at(-1) ? 0 : next.seq);
   };
+  useGestures("timeline", {
+    // A finger pushes the thread, so that what comes from below is later; a key names the direction itself.
+    flick: ({ direction, via }) => { if (direction === "up" || direction === "down") step((direction === "up") === (via === "key") ? -1 : 1); },
+  });
   return (
     <aside
       className="timeline"
@@ -65,11 +70,14 @@ export function Timeline() {
         <button
           key={one.seq}
           tabIndex={-1}
-          className={`bead ${toneOfEvent(one)} ${one.seq === current?.seq ? "now" : ""}`}
+          className={`bead ${toneOfEvent(one)} ${one.seq === current?.seq ? "now" : ""} ${one.kind === "pinned" ? "pinned" : ""}`}
+          {...(one.kind === "pinned" ? { "data-g": `pin:${one.seq}` } : {})}
           title={`${one.seq} ${one.kind}`}
           aria-hidden="true"
           onClick={() => setBead(one === beads.at(-1) ? 0 : one.seq)}
-        />
+        >
+          {one.kind === "pinned" && <small>{String((one.data as { label?: string } | null)?.label ?? "")}</small>}
+        </button>
       ))}
     </aside>
   );

@@ -11,23 +11,27 @@ const DONE: Partial<Record<Wish, string>> = {
   answer: "Answered.",
   approve: "Approved.",
   reject: "Rejected, with your reason.",
-  extend: "More room.",
+  extend: "Retuned.",
+  plan: "Another plan.",
+  compact: "Compacted at the next boundary.",
+  pins: "Pinned.",
+  forks: "Forked.",
 };
 
-/** True where it was taken. A stale wish (409) reads the newest state and says so. */
-export async function act(wish: Wish, more: Record<string, unknown> = {}): Promise<boolean> {
+/** The execution's id where it was taken, else nothing. A stale wish (409) reads the newest state and says so. */
+export async function act(wish: Wish, more: Record<string, unknown> = {}): Promise<string> {
   const { id, events, detail, refresh } = useLive.getState();
   const { toast } = useUi.getState();
   const seen = Math.max(events.at(-1)?.seq ?? 0, detail?.head ?? 0);
   try {
     const granted = await steer(id, wish, seen, more);
-    toast("you", granted.given ? `${DONE[wish]} The process that runs it takes it at its next boundary.` : (DONE[wish] ?? "Done."));
+    toast("you", granted.given ? `${DONE[wish] ?? "Marked."} The process that runs it takes it at its next boundary.` : (DONE[wish] ?? "Marked, as your word."));
     await refresh();
-    return true;
+    return granted.execution_id;
   } catch (error) {
     const problem = error as Problem;
     toast("bad", problem.status === 409 ? `${problem.message}` : problem.message);
     if (problem.status === 409) await refresh();
-    return false;
+    return "";
   }
 }

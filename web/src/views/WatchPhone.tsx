@@ -5,43 +5,68 @@ import { budget } from "../graph/project";
 import { STATE_LABEL, type StateName } from "../graph/stages";
 import { act } from "../parts/acts";
 import { CallList } from "../parts/CallList";
+import { HistoryStrip } from "../parts/HistoryStrip";
 import { WORDS } from "../parts/Inspector";
+import { PanelBody } from "../parts/panels/PanelBody";
+import { PlanSteps } from "../parts/PlanSteps";
 import { Ring } from "../parts/Ring";
 import { SteerPanel } from "../parts/SteerPanel";
-import { BeadCard } from "../parts/Timeline";
+import { BeadCard, Timeline } from "../parts/Timeline";
 import type { SeenCall } from "../parts/useCalls";
+import { usePanel } from "../state/panel";
 import { useLive } from "../state/live";
 import { useUi } from "../state/ui";
+
+/** Lines that no gesture is declared for. */
+const OWN = new Set<string>();
 
 export function WatchPhone({ detail, live, calls, steering }: { detail: Detail; live: LiveState; calls: SeenCall[]; steering: boolean }) {
   const { go, select, selected } = useUi();
   const events = useLive((s) => s.events);
+  const turns = useLive((s) => s.turns);
+  const panel = usePanel((s) => s.kind);
+  const locked = Boolean(detail.plan?.needs_approval && !detail.plan.approved);
   const cap = budget(detail, "turns of this act") ?? budget(detail, "turns of act");
   const running = live.status === "running";
   const lines: { id: string; icon: IconName; label: string; sub: string; tone: string }[] = [
+    { id: "perceive", icon: "perceive", label: "Context map", sub: "spread to open it", tone: "" },
     { id: "reason", icon: "reason", label: "Reason", sub: live.step === "calling" ? "the model answers" : `turn ${live.turns}`, tone: running && live.step === "calling" ? "run" : "ok" },
     { id: "act", icon: "act", label: "Tools", sub: calls.map((one) => one.name).join(", ") || "no calls yet", tone: running && live.step === "tools" ? "run" : "ok" },
     { id: "verify", icon: "verify", label: "Check", sub: `round ${live.round} of ${budget(detail, "rounds")?.limit}`, tone: live.phase === "evaluate" && running ? "run" : "" },
+    { id: "foundation", icon: "foundation", label: "Foundation", sub: String(detail.definition?.["model"] ?? ""), tone: "" },
+    { id: "hub", icon: "control", label: "Control hub", sub: `${detail.guards.length} guards · hold to pin`, tone: "" },
+    { id: "telemetry", icon: "pulse", label: "Telemetry", sub: "tap for sinks, spread for the fleet", tone: "" },
+    ...(running ? [] : [{ id: live.status === "done" ? "completed" : "failed", icon: "check" as IconName, label: live.status === "done" ? "Completed" : "Failed", sub: detail.rest.label, tone: live.status === "done" ? "ok" : "" }]),
     { id: "learn", icon: "learn", label: "Session log", sub: `${Math.max(detail.head, events.at(-1)?.seq ?? 0)} events`, tone: "" },
   ];
-  const sheet = steering || live.status === "waiting-input";
+  const sheet = !panel && (steering || live.status === "waiting-input");
   return (
     <div className="phone">
       <main>
-        <Ring used={cap?.used ?? 0} limit={cap?.limit} label={running ? (STATE_LABEL[live.agent as StateName] ?? "") : (WORDS[live.status ?? ""] ?? live.status ?? "")} size={190} />
+        <div className="bigring" data-g="executing" tabIndex={0} role="group" aria-label="Executing: minus for iterations, H for warning bands">
+          <Ring used={cap?.used ?? 0} limit={cap?.limit} label={running ? (STATE_LABEL[live.agent as StateName] ?? "") : (WORDS[live.status ?? ""] ?? live.status ?? "")} size={190} />
+          {detail.plan?.needs_approval && (
+            <button className={`padlock ${locked ? "locked" : "open"} ${detail.plan.request_id ? "asks" : ""}`} data-g="padlock" aria-label={locked ? "Approve the plan" : "The plan is approved"}>
+              <Icon name={locked ? "lock" : "unlock"} size={18} />
+            </button>
+          )}
+        </div>
         <p className="why">{running ? "" : detail.rest.why}</p>
+        <PlanSteps detail={detail} />
         <ul className="line">
           {lines.map((one) => (
             <li key={one.id}>
-              <button data-g={one.id} onClick={() => select(selected === one.id ? "" : one.id)} aria-expanded={selected === one.id}>
+              <button data-g={one.id} {...(OWN.has(one.id) ? { onClick: () => select(selected === one.id ? "" : one.id) } : {})} aria-expanded={selected === one.id}>
                 <Icon name={one.icon} /><span><b>{one.label}</b><small>{one.sub}</small></span><i className={one.tone} />
               </button>
               {selected === one.id && one.id === "act" && <CallList calls={calls} />}
             </li>
           ))}
         </ul>
-        <BeadCard />
+        <div className="phonelog"><BeadCard /><Timeline /></div>
+        <HistoryStrip detail={detail} turns={turns} />
       </main>
+      {panel && <section className="sheet panelsheet"><span className="grab" /><PanelBody detail={detail} live={live} calls={calls} /></section>}
       {sheet && (
         <section className="sheet" aria-label="Steer">
           <span className="grab" />

@@ -1,6 +1,8 @@
 // One execution: canvas, inspector, timeline, history strip. Steer adds what a person can say to it.
 import { useMemo } from "react";
 import { Canvas } from "../canvas/Canvas";
+import { PanelLayer } from "../canvas/PanelLayer";
+import { useReactions } from "../gestures/reactions";
 import { budget, project } from "../graph/project";
 import { HistoryStrip } from "../parts/HistoryStrip";
 import { Inspector } from "../parts/Inspector";
@@ -8,6 +10,7 @@ import { Ring } from "../parts/Ring";
 import { SteerPanel } from "../parts/SteerPanel";
 import { BeadCard, Timeline } from "../parts/Timeline";
 import { useCalls } from "../parts/useCalls";
+import { useSinks } from "../parts/useSinks";
 import { useLayout } from "../parts/useLayout";
 import { useLive } from "../state/live";
 import { useUi } from "../state/ui";
@@ -19,12 +22,14 @@ export function WatchView({ steering }: { steering: boolean }) {
   const live = useLive((s) => s.states[s.id]);
   const { execution, selected, select, go } = useUi();
   const calls = useCalls();
+  const sinks = useSinks((s) => s.sinks);
+  useReactions(detail, live);
   const picture = useMemo(
     () =>
       detail && live
-        ? project({ detail, live, turns, events: Math.max(detail.head, events.at(-1)?.seq ?? 0), rate: rate.at(-1) ?? 0, saying: text, calls })
+        ? project({ detail, live, turns, events: Math.max(detail.head, events.at(-1)?.seq ?? 0), rate: rate.at(-1) ?? 0, saying: text, calls, sinks: sinks.map((one) => [one.name, one.attached]) })
         : null,
-    [detail, live, turns, events, rate, text, calls],
+    [detail, live, turns, events, rate, text, calls, sinks],
   );
   const nodes = useMemo(() => picture?.nodes.map((one) => ({ ...one, selected: one.id === selected })) ?? [], [picture, selected]);
   if (!execution) {
@@ -54,7 +59,7 @@ export function WatchView({ steering }: { steering: boolean }) {
           locked
           nodes={nodes}
           edges={picture.edges}
-          onNodeClick={(_, node) => select(node.id)}
+          over={<PanelLayer detail={detail} live={live} calls={calls} />}
           onSelectionChange={undefined}
           onPaneClick={() => select("")}
         />
@@ -71,7 +76,7 @@ export function WatchView({ steering }: { steering: boolean }) {
         <BeadCard />
       </section>
       <Timeline />
-      {layout === "desk" && <HistoryStrip detail={detail} turns={turns} />}
+      <HistoryStrip detail={detail} turns={turns} />
     </div>
   );
 }

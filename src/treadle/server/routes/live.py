@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
+from treadle.core.errors import InputError
 from treadle.server import schemas
 from treadle.server.follower import Follower
 from treadle.server.stream import EventStream, cursor, frames
@@ -35,6 +36,22 @@ async def studio(studio: TheStudio) -> schemas.StudioOut:
         actor=studio.actor,
         example=studio.example,
     )
+
+
+@router.get("/sinks")
+async def sinks(studio: TheStudio) -> list[schemas.SinkOut]:
+    """Where the service tells what happens, besides the ledger and this page."""
+    found = studio.sinks.satellites() if studio.sinks else []
+    return [schemas.SinkOut(name=one.name, where=one.where, attached=one.attached) for one in found]
+
+
+@router.put("/sinks/{name}")
+async def set_sink(studio: TheStudio, name: str, body: schemas.SinkIn) -> list[schemas.SinkOut]:
+    """Attaches or detaches a sink for all loops of this process. Saying the same twice changes nothing, so it needs no key."""
+    if studio.sinks is None:
+        raise InputError("This service has no sinks.")
+    (studio.sinks.attach if body.attached else studio.sinks.detach)(name)
+    return await sinks(studio)
 
 
 class _Streamed(Response):

@@ -8,6 +8,7 @@ export interface WayData extends Record<string, unknown> {
   label?: string;
   padlock?: "locked" | "open";
   note?: string;
+  asks?: boolean; // the padlock waits for a person now
 }
 export type WayEdgeType = Edge<WayData, "way">;
 
@@ -22,7 +23,7 @@ export function WayEdge({ id, data, ...ends }: EdgeProps<WayEdgeType>) {
           <div className={`way-label ${state}`} style={{ transform: `translate(-50%, -50%) translate(${x}px, ${y}px)` }}>
             {data.padlock && (
               <button
-                className={`padlock nopan ${data.padlock}`}
+                className={`padlock nopan ${data.padlock} ${data.asks ? "asks" : ""}`}
                 data-g="padlock"
                 aria-label={data.padlock === "locked" ? "Approve the plan" : "The plan is approved"}
               >
@@ -30,6 +31,7 @@ export function WayEdge({ id, data, ...ends }: EdgeProps<WayEdgeType>) {
               </button>
             )}
             {data.label && <span>{data.label}</span>}
+            {data.note && <small>{data.note}</small>}
           </div>
         </EdgeLabelRenderer>
       )}

@@ -7,6 +7,7 @@ export interface PromptData extends Record<string, unknown> {
   cached: number; // tokens read from the cache by the last turn
   fresh: number; // tokens that were not
   model: string;
+  ratio?: number;
 }
 export type PromptNodeType = Node<PromptData, "prompt">;
 
@@ -23,7 +24,7 @@ export function PromptNode({ id, data }: NodeProps<PromptNodeType>) {
         <b>Per-turn part</b>
         <span>{short(data.fresh)}</span>
       </div>
-      <small>{data.model}</small>
+      <small>{data.model}{data.ratio ? ` · ratio ${data.ratio} %` : ""}</small>
       <Handle type="target" position={Position.Left} isConnectable={false} />
       <Handle type="source" position={Position.Right} isConnectable={false} />
     </div>

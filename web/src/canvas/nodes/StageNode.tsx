@@ -15,6 +15,9 @@ export interface StageData extends Record<string, unknown> {
   breathe?: boolean;
   meter?: number; // 0 to 1: how far the border is drawn as a gauge
   badge?: string;
+  pulse?: number; // seconds of a beat of the badge: faster near the wall
+  failing?: boolean; // the last turn failed
+  satellites?: [string, boolean][];
   tag?: string; // terminal nodes: the ending
   chips?: Call[];
   connectable?: boolean;
@@ -28,8 +31,8 @@ export function StageNode({ id, data, selected }: NodeProps<StageNodeType>) {
   const lit = tone !== "pending" && tone !== "off";
   return (
     <div
-      className={`stage nopan nowheel tone-${tone} ${data.breathe ? "breathe" : ""} ${selected ? "chosen" : ""}`}
-      style={{ width: w, height: h, ["--tone" as string]: colour }}
+      className={`stage nopan nowheel tone-${data.failing ? "failed" : tone} ${data.breathe ? "breathe" : ""} ${selected ? "chosen" : ""}`}
+      style={{ width: w, height: h, ["--tone" as string]: data.failing ? TONE.failed : colour }}
       data-g={id}
       data-tone={tone}
     >
@@ -49,15 +52,16 @@ export function StageNode({ id, data, selected }: NodeProps<StageNodeType>) {
         <b>{data.label}</b>
         <small>{data.sub}</small>
       </span>
-      {data.badge && <span className="badge">{data.badge}</span>}
+      {data.badge && <span className="badge" style={{ animationDuration: `${data.pulse ?? 2}s` }}>{data.badge}</span>}
+      {data.satellites?.map(([name, on], n) => <span key={name} className={`satellite ${on ? "on" : ""}`} style={{ ['--n' as string]: n }}><i />{name}</span>)}
       {data.tag && <span className="tag">{data.tag}</span>}
       {data.chips && data.chips.length > 0 && (
         <div className="chips">
           {data.chips.slice(0, 4).map((call) => (
-            <span key={call.index} className={`chip ${call.status}`} data-g={`call:${call.id}`}>
+            <button key={call.index} className={`chip nopan ${call.status}`} data-g={`call:${call.id}`} aria-label={`${call.name}, ${call.status}. Space: schema check. Enter: stored output.`}>
               <i />
               {call.name}
-            </span>
+            </button>
           ))}
         </div>
       )}

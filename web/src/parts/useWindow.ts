@@ -1,0 +1,21 @@
+// What fills the context window now: read anew after each response, compaction and change of limits.
+import { useEffect, useState } from "react";
+import { api, type Schemas } from "../api/client";
+import { said, useLive } from "../state/live";
+
+const STALE = new Set(["model.responded", "compacted", "compaction.requested", "compaction.judged", "compaction.failed", "extended", "model.intended"]);
+
+export function useWindow(): { window: Schemas["WindowOut"] | null; problem: string } {
+  const id = useLive((s) => s.id);
+  const mark = useLive((s) => s.events.findLast((one) => STALE.has(one.kind))?.seq ?? 0);
+  const [window, setWindow] = useState<Schemas["WindowOut"] | null>(null);
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    let live = true;
+    api.window(id)
+      .then((found) => { if (live) { setWindow(found); setProblem(""); } })
+      .catch((error: unknown) => { if (live) setProblem(said(error)); });
+    return () => { live = false; };
+  }, [id, mark]);
+  return { window, problem };
+}
