@@ -95,7 +95,9 @@ async def _serve(where: Place, folder: Path, host: str, port: int, *, open_it: b
         async with running(where, create=True, observers=(bus, board)) as runtime:
             follower = Follower(runtime.ledger, bus, Feed(start=time.time_ns() // 1_000))
             define = partial(_define, where=where, folder=folder)
-            made = Studio(runtime, follower, workspace=folder, actor=user_name(), define=define, notes=warn, sinks=board)
+            made = Studio(
+                runtime, follower, workspace=folder, actor=user_name(), define=define, notes=warn, sinks=board
+            )
             if not is_loopback(host):
                 warn(
                     f"anybody who reaches {host} and has the link can steer your loops; the connection is not encrypted."

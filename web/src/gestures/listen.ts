@@ -3,7 +3,7 @@ import { Recogniser, type Gesture } from "./recognise";
 import { declares, deliver } from "./zones";
 
 const NEAR = 28; // how far beside a zone the middle of two fingers may lie
-const INTERACTIVE = ".react-flow__handle,button,input,select,textarea,a,[data-g]";
+const INTERACTIVE = ".react-flow__handle,button:not(.bead),input,select,textarea,a,[data-g]";
 const HEARD_AS_KEY_MS = 700;
 
 /** The zone that an element belongs to; none where a control lies between. */

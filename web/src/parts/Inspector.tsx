@@ -29,7 +29,7 @@ export const WORDS: Record<string, string> = { "waiting-input": "Waiting for you
 
 function lead(detail: Detail, live: LiveState): string {
   if (live.status === "running") return `Round ${live.round}, turn ${live.turns}. ${live.phase === "evaluate" ? "The check is running." : live.step === "calling" ? "The model is answering." : live.step === "tools" ? "Tools are at work." : ""}`;
-  return detail.rest.why;
+  return live.status === "waiting-input" && detail.plan?.request_id ? "A plan waits for your decision. Until then it only reads." : detail.rest.why;
 }
 
 function Body({ id, detail, live, calls }: { id: string; detail: Detail; live: LiveState; calls: SeenCall[] }) {

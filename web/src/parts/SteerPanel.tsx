@@ -14,7 +14,8 @@ export function SteerPanel({ detail, live }: { detail: Detail; live: LiveState }
       <h3>Steer</h3>
       {pending && pending.kind !== "quota" && live.status !== "running" && (
         <>
-          <p className="prompt-text">{pending.prompt}</p>
+          <p className="prompt-text">{pending.kind === "plan" ? pending.prompt.split("\n")[0] : pending.prompt}</p>
+          {pending.kind === "plan" && <ol className="asked">{detail.plan?.steps?.map((one) => <li key={one.id}>{one.text}</li>)}</ol>}
           {(pending.choices?.length ?? 0) > 0 ? (
             <div className="row">
               {pending.choices!.map((one) => (

@@ -6,6 +6,8 @@ import { Canvas } from "../canvas/Canvas";
 import { Icon } from "../canvas/Icon";
 import { handles } from "../graph/project";
 import { PLACES, STAGES, STATE_LABEL, type Stage, type StateName, type Tone } from "../graph/stages";
+import { useLinking } from "../gestures/useLinking";
+import { ComposePanel, KINDS } from "../parts/ComposePanel";
 import { ComposeForm } from "../parts/ComposeForm";
 import { Palette } from "../parts/Palette";
 import { connect, isPlaced, move, place, remove, SECTION, spotOf, STATES, useCompose, type Spec } from "../state/compose";
@@ -52,12 +54,16 @@ function Composer() {
       if (one.type === "select" && one.selected) select(one.id);
     }
   };
-  const draw = async (way: Connection) => {
-    const found = await connect(way.source, way.target);
+  const [asking, setAsking] = useState("");
+  const draw = async (way: { source: string; target: string }, kind = "") => {
+    const source = way.source === "act" ? "executing" : way.source;
+    if (way.source === "act" && way.target === "error_recovery" && !kind) return setAsking("act");
+    const found = await connect(source, way.target, kind);
     if (found.legal) return;
     setRefused({ id: "refused", source: way.source, target: way.target, type: "way", data: { state: "illegal" } });
     setTimeout(() => setRefused(null), 700);
   };
+  const link = useLinking((source, target) => void draw({ source, target }));
   const drop = (id: string, at: { x: number; y: number } | null) => {
     const size = PLACES[id]!;
     const point = at ? flow.screenToFlowPosition(at) : null;
@@ -81,14 +87,15 @@ function Composer() {
         <Canvas
           locked={false}
           nodes={nodes}
-          edges={refused ? [...drawn.edges, refused] : drawn.edges}
+          edges={[...drawn.edges, ...(refused ? [refused] : []), ...(link ? [{ id: "linking", source: link.from, target: link.to, type: "way", data: { state: "active" } } as Edge] : [])]}
           onNodesChange={changed}
           onEdgesDelete={(gone) => useCompose.getState().change((next) => {
             const ids = new Set(gone.map((one) => one.id));
             if (next.canvas) next.canvas.edges = (next.canvas.edges ?? []).filter((one) => !ids.has(`${one.from}-${one.to}`));
             return next;
           })}
-          onConnect={(way) => void draw(way)}
+          over={<ComposePanel asking={asking} choose={(kind) => { setAsking(""); if (kind) void draw({ source: asking, target: "error_recovery" }, kind); }} />}
+          onConnect={(way: Connection) => void draw(way)}
           onNodeClick={(_, node) => select(node.id)}
           onPaneClick={() => select("")}
           tools={
@@ -133,7 +140,7 @@ function picture(spec: Spec, wrong: Set<string>): { nodes: Node[]; edges: Edge[]
     if (!(section in spec)) continue;
     const said = (spec[section] ?? {}) as Record<string, unknown>;
     const sub = String(said["model"] ?? said["check"] ?? said["judge"] ?? said["agent_command"] ?? STAGES[id as Stage].means).slice(0, 26);
-    put(id, id as Stage, STAGES[id as Stage].label, sub, "armed");
+    put(id, id as Stage, STAGES[id as Stage].label, sub, "armed", id === "act" ? { connectable: true } : {});
   }
   const edges: Edge[] = (spec.canvas?.edges ?? []).map((one) => ({
     id: `${one.from}-${one.to}`,
@@ -141,7 +148,7 @@ function picture(spec: Spec, wrong: Set<string>): { nodes: Node[]; edges: Edge[]
     target: one.to,
     ...sides(one.from, one.to),
     type: "way",
-    data: { state: one.to === "error_recovery" && one.kind ? (["timeout", "rate-limit"].includes(one.kind) ? "transient" : "deterministic") : "legal", label: one.kind },
+    data: { state: one.to === "error_recovery" && one.kind ? (KINDS[one.kind] ?? "deterministic") : "legal", label: one.kind, ...(one.from === "planning" && one.to === "executing" ? { padlock: (spec["control"] as { plan?: boolean } | undefined)?.plan ? ("locked" as const) : ("open" as const), words: (spec["control"] as { plan?: boolean } | undefined)?.plan ? "Plans wait for approval: open it" : "No approval is asked for: lock it" } : {}) },
   }));
   if (placed) edges.push({ id: "start-planning", source: "start", target: "planning", type: "way", data: { state: "legal" }, deletable: false, selectable: false });
   return { nodes, edges };

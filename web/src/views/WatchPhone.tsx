@@ -51,7 +51,7 @@ export function WatchPhone({ detail, live, calls, steering }: { detail: Detail; 
             </button>
           )}
         </div>
-        <p className="why">{running ? "" : detail.rest.why}</p>
+        <p className="why">{running ? "" : detail.plan?.request_id ? "A plan waits for your decision." : detail.rest.why}</p>
         <PlanSteps detail={detail} />
         <ul className="line">
           {lines.map((one) => (

@@ -8,6 +8,7 @@ export interface WayData extends Record<string, unknown> {
   label?: string;
   padlock?: "locked" | "open";
   note?: string;
+  words?: string; // what the padlock says of itself
   asks?: boolean; // the padlock waits for a person now
 }
 export type WayEdgeType = Edge<WayData, "way">;
@@ -25,7 +26,7 @@ export function WayEdge({ id, data, ...ends }: EdgeProps<WayEdgeType>) {
               <button
                 className={`padlock nopan ${data.padlock} ${data.asks ? "asks" : ""}`}
                 data-g="padlock"
-                aria-label={data.padlock === "locked" ? "Approve the plan" : "The plan is approved"}
+                aria-label={data.words ?? (data.padlock === "locked" ? "Approve the plan" : "The plan is approved")}
               >
                 <Icon name={data.padlock === "locked" ? "lock" : "unlock"} size={18} />
               </button>

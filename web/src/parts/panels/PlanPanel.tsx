@@ -1,5 +1,5 @@
 // Editing the plan: words, order by dragging a row or Alt and the arrows, new steps, steps left out. Saved as another plan.
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { Detail } from "../../api/client";
 import { Icon } from "../../canvas/Icon";
 import { usePanel } from "../../state/panel";
@@ -21,6 +21,22 @@ export function PlanPanel({ detail }: { detail: Detail }) {
     const at = Math.max(0, Math.min(rest.length, to));
     return [...rest.slice(0, at), row, ...rest.slice(at)];
   });
+  // Heard on the window: a row that is moved in the page loses the pointer that it had captured.
+  useEffect(() => {
+    if (!held) return;
+    const move = (event: PointerEvent) => setRows((old) => {
+      const row = old.find((one) => one.key === held)!;
+      const above = over(event.clientY);
+      const rest = old.filter((one) => one !== row);
+      const at = Math.min(rest.length, old.indexOf(row) < above ? above - 1 : above);
+      return [...rest.slice(0, at), row, ...rest.slice(at)];
+    });
+    const end = () => setHeld(0);
+    addEventListener("pointermove", move);
+    addEventListener("pointerup", end);
+    addEventListener("pointercancel", end);
+    return () => { removeEventListener("pointermove", move); removeEventListener("pointerup", end); removeEventListener("pointercancel", end); };
+  }, [held]);
   const over = (y: number) => [...(list.current?.children ?? [])].filter((one) => { const box = one.getBoundingClientRect(); return y > box.top + box.height / 2; }).length;
   const save = () => {
     const known = new Map((plan?.steps ?? []).map((one) => [one.id, one]));
@@ -44,10 +60,7 @@ export function PlanPanel({ detail }: { detail: Detail }) {
             <button
               className="grip"
               aria-label={`Move step ${n + 1}: Alt and arrows, or drag`}
-              onPointerDown={(e) => { e.currentTarget.setPointerCapture(e.pointerId); setHeld(row.key); }}
-              onPointerMove={(e) => { if (held === row.key) { const above = over(e.clientY); put(row.key, above > n ? above - 1 : above); } }}
-              onPointerUp={() => setHeld(0)}
-              onPointerCancel={() => setHeld(0)}
+              onPointerDown={() => setHeld(row.key)}
               onKeyDown={(e) => { const by = { ArrowUp: -1, ArrowDown: 1 }[e.key]; if (by) { e.preventDefault(); put(row.key, n + by); } }}
             >
               <i />

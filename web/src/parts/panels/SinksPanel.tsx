@@ -10,12 +10,14 @@ export function SinksPanel() {
   const toast = useUi((s) => s.toast);
   useEffect(() => { api.sinks().then(setSinks).catch((error: unknown) => toast("bad", said(error))); }, [toast]);
   const turn = async (name: string, attached: boolean) => {
+    setSinks((old) => old.map((one) => (one.name === name ? { ...one, attached } : one)));
     try {
       const found = await api.setSink(name, attached);
       setSinks(found);
       changed(found);
       toast("you", attached ? `${name} is told from now on.` : `${name} is told no more.`);
     } catch (error) {
+      setSinks((old) => old.map((one) => (one.name === name ? { ...one, attached: !attached } : one)));
       toast("bad", said(error));
     }
   };
