@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from support import postgres
+from support import postgres, temporal
 from support.commandline import CommandLine, finish, wait_for
 from treadle.app.runtime import Runtime
 from treadle.ledger.postgres import open_postgres
@@ -27,8 +27,8 @@ LOOPS = 2
 
 
 @contextmanager
-def worker(cli: CommandLine, url: str) -> Generator[subprocess.Popen[str]]:
-    process = cli.start("worker", "--store", url)
+def worker(cli: CommandLine, url: str, *more: str) -> Generator[subprocess.Popen[str]]:
+    process = cli.start("worker", "--store", url, *more)
     try:
         yield process
     finally:
@@ -111,6 +111,29 @@ def test_a_run_that_is_given_to_the_workers_is_shown_and_ends_as_if_it_had_run_h
     for document in both:
         document["output"].pop("elapsed_ms")
     assert both[0] == both[1]
+
+
+@pytest.mark.req("RT-02")
+def test_on_temporal_too_what_a_killed_worker_leaves_goes_on_at_another_by_itself(tmp_path: Path) -> None:
+    cli, url = CommandLine(tmp_path), postgres.new_store()
+    address = f"{temporal.server()}/default/{tmp_path.name}"
+    cli.environ |= {"TREADLE_STORE": url, "TREADLE_ENGINE": "temporal", "TREADLE_ADDRESS": address}
+    (cli.workspace / "w").mkdir()
+    with worker(cli, url) as first:
+        flags = ["--agent-command", ACT, "--check", "grep -q 42 answer.txt", "--workspace", "w", "--detach"]
+        execution_id = cli("run", "Write it", *flags).out.strip()
+        wait_for(first, f"{execution_id}: goes on")
+        with worker(cli, url) as second:
+            first.kill()
+            wait_for(second, f"{execution_id}: goes on")
+            (cli.workspace / "go").touch()
+            wait_for(second, f"{execution_id}: done, accepted")
+            asks = cli("run", "Write it", "--agent-command", "true", "--workspace", "w")
+            assert asks.code == 3
+            assert cli("approve", "last").code == 0
+            wait_for(second, ": done, ")
+            second.send_signal(signal.SIGTERM)
+            assert second.wait(60) == 0
 
 
 def test_what_lies_in_memory_cannot_be_given_to_workers(tmp_path: Path) -> None:

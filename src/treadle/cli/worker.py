@@ -54,7 +54,7 @@ def work(given: Namespace, *, once: bool) -> int:
     target = given.notify if given.notify is not None else where.settings.defaults.get("notify")
     told = notifier(target, where.settings.environ)
     names = tuple(name for name in sink_names(given.sinks, where.settings) if name != "stderr") or ("none",)
-    engine = Engine("workers") if once else engine_of(given.engine or "workers", given.address, where.settings)
+    engine = Engine("workers") if once else engine_of(given.engine, given.address, where.settings)
     return anyio.run(partial(_work, where, given.concurrency, told, names, engine, once=once))
 
 
