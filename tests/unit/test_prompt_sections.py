@@ -91,17 +91,20 @@ def test_a_changed_catalogue_starts_a_new_cache_key_that_is_logged(tmp_path: Pat
     assert facts[0].tools == facts[2].tools
 
 
+OWN: tuple[tuple[str, Any], ...] = (("read_page", "read"), ("finish", "finish"))
+
+
 class Growing(Toolset):
     """Has one more tool once it has been used, and from then on lists them in another order each time."""
 
     def __init__(self) -> None:
-        self.known = [ToolDef("read_page", "Reads.", {"type": "object"}, "read")]
+        self.known = [ToolDef(name, "Does it.", {"type": "object"}, kind) for name, kind in OWN]
 
     def tools(self) -> tuple[ToolDef, ...]:
         return tuple(self.known)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        if len(self.known) == 1:
+        if len(self.known) == len(OWN):
             self.known.append(ToolDef("another", "Does more.", {"type": "object"}, "read"))
         else:
             self.known.reverse()
@@ -110,7 +113,7 @@ class Growing(Toolset):
 
 @pytest.mark.req("AG-14")
 def test_a_changed_tool_list_starts_a_new_cache_key_that_is_logged_and_another_order_does_not(tmp_path: Path) -> None:
-    intended = drive(tmp_path, Scribe(4), tools=(Growing(),))
+    intended = drive(tmp_path, Scribe(4), tools=(Growing(),), builtin_tools=False)
     facts = [event.prompt for event in intended]
     assert [found.changed if found else None for found in facts] == [(), ("tools",), None, None, None]
     assert "(tools changed)" in describe(intended[1])

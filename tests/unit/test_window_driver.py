@@ -75,13 +75,16 @@ def read_volume(number: int) -> str:
     return f"volume {number}\n" + "dolor sit amet\n" * 790
 
 
+VOLUMES = 12
+
+
 class Librarian(Scribe):
-    """Asks for three volumes at once."""
+    """Asks for so many volumes at once that they alone are too long."""
 
     def _decide(self, body: dict[str, Any]) -> Turn | Fault:
         turn = super()._decide(body)
         if isinstance(turn, Turn) and turn.calls and turn.calls[0][0] == "read_page":
-            return Turn(calls=[("read_volume", {"number": n}) for n in range(3)])
+            return Turn(calls=[("read_volume", {"number": n}) for n in range(VOLUMES)])
         return turn
 
 
@@ -99,9 +102,10 @@ def test_a_batch_of_outputs_that_would_overflow_is_cut_before_the_next_request(c
         assert made
         if compact == "micro":
             assert {c.depth for c in made} == {"clamp"}
+            assert any(c.clip_to for c in made)
             assert document["usage"]["requests"] == document["turns_taken"]
         assert max(length(body) for body in model.seen) < 7_000
-        assert all(len(of(events, ToolsFinished)[n].results) == 3 for n in range(4))
+        assert all(len(of(events, ToolsFinished)[n].results) == VOLUMES for n in range(4))
         await session.close()
 
     in_runtime("memory:", tmp_path, test)
