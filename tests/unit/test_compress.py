@@ -194,3 +194,16 @@ def test_the_depth_goes_by_pressure_and_an_open_breaker_leaves_micro_and_the_cla
     changes: dict[str, Any], settings: dict[str, Any], used: int, saves: int, depth: str | None
 ) -> None:
     assert window.due(WindowState(**changes), AgentSettings(**settings), used, 1_000, lambda: saves) == depth
+
+
+@pytest.mark.req("AG-13")
+def test_the_clamp_clips_outputs_that_are_too_long_even_alone() -> None:
+    rows = [Row(2, Prompted(parent=None, text="task"))]
+    rows.append(Row(3, response(2, [ToolCall(id="a", name="t", args={}), ToolCall(id="b", name="t", args={})])))
+    results = tuple(ToolResult(id=name, content="z" * 9_000) for name in "ab")
+    rows.append(Row(4, ToolsFinished(parent=3, results=results, us=1)))
+    made = compact(rows, "clamp", 8_000, 99)
+    assert made is not None
+    (last,) = [row.message for row in made if isinstance(row.message, ToolsFinished)]
+    assert sum(len(result.content) for result in last.results) < 4_000
+    assert all("read_output" in result.content for result in last.results)
