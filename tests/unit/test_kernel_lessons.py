@@ -107,6 +107,16 @@ def test_the_worst_outcome_wins_and_strangers_have_none() -> None:
 
 
 @pytest.mark.req("FR-18")
+def test_of_what_a_check_says_the_worst_stays_whichever_came_last() -> None:
+    machine = learning(round_of(), [True])
+    machine.to(act.RunCheck)
+    for outcome in ("neutral", "harmful", "helpful"):
+        machine.emit(LessonsAttributed(outcomes={"L1": outcome, "L9": outcome}, evidence={"L1": outcome}))
+    assert machine.state.memory.outcomes == {"L1": "harmful", "L2": "unobserved"}
+    assert machine.state.memory.evidence == {"L1": "harmful"}
+
+
+@pytest.mark.req("FR-18")
 def test_a_rejection_alone_blames_no_lesson() -> None:
     machine = learning([*round_of(), *round_of()], ["no", True])
     machine.rest()
