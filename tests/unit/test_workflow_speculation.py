@@ -27,6 +27,7 @@ from treadle.effects.candidates import CandidateScopes
 from treadle.kernel.steering import Cancel
 from treadle.ports.callback import accept, reject
 from treadle.ports.clock import NO_CRASH_POINTS
+from treadle.runtime.contexts import child_id
 from treadle.settings import load_settings
 from treadle.spec.definitions import Loop
 from treadle.spec.workflows import Budget, Task, Workflow
@@ -69,11 +70,14 @@ async def by_score(ctx: Any, output: dict[str, Any]) -> Any:
     return output["score"] if output["score"] >= 0 else reject(f"{output['text']} is bad")
 
 
-def leftovers(place: Place, workspace: Path) -> list[str]:
-    """Folders of candidates that are still there, and worktrees that git still knows."""
+def leftovers(place: Place, workspace: Path, *, trees: bool = True) -> list[str]:
+    """Folders of candidates that are still there, and worktrees and trees that git still keeps for them."""
     found = [str(folder) for folder in (place.folder / "state" / "candidates").glob("*")]
     if (workspace / ".git").exists():
         found += git(workspace, "worktree", "list").splitlines()[1:]
+        for run in (X, RUN) if trees else ():
+            name = child_id(run, "a", 1, "perform", "speculate")
+            found += git(workspace, "for-each-ref", f"refs/treadle/{name}").splitlines()
     return found
 
 
@@ -374,4 +378,4 @@ def test_cancelling_removes_the_folders_of_candidates(place: Place, workspace: P
         await ledger.close()
 
     anyio.run(cancel)
-    assert not leftovers(place, workspace)
+    assert not leftovers(place, workspace, trees=False)

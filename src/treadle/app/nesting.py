@@ -182,6 +182,7 @@ class Nesting(Nest):
             select=select,
             workspace=workspace,
             child=(await self._named(child))[0],
+            kept=child,
             fault=provider_fault(home.clock.wall_us),
             redact=home.redact,
             points=home.points,

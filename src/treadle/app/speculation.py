@@ -60,12 +60,16 @@ class Speculation:
         select: Select,
         workspace: str | Path | None,
         child: str,
+        kept: str,
         fault: Callable[[BaseException], ProviderError | None],
         redact: Callable[[str], str],
         points: CrashPoints,
     ) -> None:
         check(candidates, validate, select, workspace)
         self._nest, self._ledger, self._child = nest, ledger, child
+        self._kept = (
+            kept  # what the trees are kept as: the same for every replay, also where the child's name was given up
+        )
         self._candidates, self._validate, self._select = candidates, validate, select
         self._fault, self._redact, self._points = fault, redact, points
         self._folder = folder_of(settings, child)
@@ -91,7 +95,7 @@ class Speculation:
     async def run(self, ctx: TaskContext, input: Any, key: str) -> Speculated:
         """Until one is taken. What control flow leaves behind, a replay goes on with."""
         if self._scopes is not None:
-            self._base = await self._scopes.pin(self._child)
+            self._base = await self._scopes.pin(self._kept)
         self._decided = await self._was_decided()
         try:
             found = await ctx.run(self.workflow(), ctx.input if input is None else input, key=key)
@@ -106,7 +110,7 @@ class Speculation:
         outcome = outcomes[taken]
         self._points.reach("before-take")
         if self._scopes is not None:
-            await self._scopes.take(self._base, Seen(outcome["tree"], tuple(outcome["paths"])))
+            await self._scopes.take(outcome["base"], Seen(outcome["tree"], tuple(outcome["paths"])))
         self._points.reach("after-take")
         await self._clear()
         self._points.reach("candidates-cleared")
@@ -129,12 +133,14 @@ class Speculation:
         return min(accepted, key=lambda number: (-(outcomes[number]["score"] or 0.0), number))
 
     async def _clear(self) -> None:
-        """Ends what losers have left running in executions of their own, and removes all folders."""
+        """Ends what losers have left running in executions of their own, and removes all folders and what was kept of them."""
         with anyio.CancelScope(shield=True):
             for number in range(1, len(self._candidates) + 1):
                 inner = child_id(self._child, f"candidate-{number}", 1, "perform", "run")
                 await self._nest.cancel(inner, "another candidate was taken")
             await to_thread.run_sync(remove_all, self._folder)
+            if self._scopes is not None:
+                await self._scopes.unpin(self._kept)
 
     async def _was_decided(self) -> bool:
         """Whether a candidate had been accepted before a kill: then no other one begins again."""
@@ -208,10 +214,10 @@ class Speculation:
         to_json(output, "output")
         seen = Seen("", ())
         if self._scopes is not None:
-            seen = await self._scopes.seen(folder, self._base, self._child, number)
+            seen = await self._scopes.seen(folder, self._base, self._kept, number)
         verdict = await self._validate(ctx, output)
         accepted, score, why = _read(verdict)
-        made: dict[str, Any] = {"output": output, "tree": seen.tree, "paths": list(seen.paths)}
+        made: dict[str, Any] = {"output": output, "base": self._base, "tree": seen.tree, "paths": list(seen.paths)}
         return {_MARK: accepted, "score": score, "why": why, **made}
 
     async def _made(self, ctx: HostedContext, number: int) -> Any:

@@ -41,6 +41,19 @@ class CandidateScopes(GitScope):
         await self._keep(store, tree, ref)
         return tree
 
+    async def unpin(self, name: str) -> None:
+        """What was kept for this speculation need not be kept any longer."""
+        store = await self._found()
+        own = store.repository
+        asked = ("for-each-ref", "--format=%(refname)", f"refs/treadle/{name}/")
+        found = await (self._run(store, *asked) if own is None else self._run_theirs(own, *asked))
+        for ref in found.out.decode().split():
+            await (
+                self._run(store, "update-ref", "-d", ref)
+                if own is None
+                else self._run_theirs(own, "update-ref", "-d", ref)
+            )
+
     async def open(self, folder: Path, base: str, *, anew: bool) -> Path:
         """The candidate's workspace inside `folder`, with the files of `base`. `anew`: whatever an interrupted one left there goes."""
         store = await self._found()
