@@ -54,6 +54,11 @@ COMMANDS: dict[str, Entry] = {
         "What accepted runs have taught; edit, retire, export or import it.",
         ("ls", "show", "edit", "retire", "export", "import"),
     ),
+    "ledger": Entry(
+        "ledger",
+        "The store as a whole: check, tidy, carry, remove what is old.",
+        ("verify", "vacuum", "export", "import", "prune"),
+    ),
     "map": Entry("map", "What of a folder a model should see for a task, within a budget."),
     "patterns": Entry("patterns", "The patterns that a loop is made of, and how each can go wrong."),
     "lint": Entry("lint", "Check a loop file against the patterns."),

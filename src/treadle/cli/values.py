@@ -11,6 +11,7 @@ from treadle.core.errors import ConfigurationError
 from treadle.settings import Settings
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?", re.ASCII)
+MAX_DAYS = 36_500
 MAX_SECONDS = 10 * 366 * 86_400
 
 
@@ -114,6 +115,22 @@ def seconds(name: str) -> Callable[[Any], float]:
         return found
 
     return named(read, "duration")
+
+
+def days(name: str) -> Callable[[Any], float]:
+    """An age in seconds: 30d, or any duration."""
+    duration = seconds(name)
+
+    def read(value: Any) -> float:
+        text = str(value).strip().lower()
+        if text.endswith("d"):
+            number = text.removesuffix("d")
+            if number.isascii() and number.isdecimal() and 0 < int(number) <= MAX_DAYS:
+                return int(number) * 86_400.0
+            raise ConfigurationError(f"{name} {value!r} is no age. Examples: {name} 30d, {name} 12h")
+        return duration(value)
+
+    return named(read, "age")
 
 
 def named(read: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:

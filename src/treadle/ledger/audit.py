@@ -1,7 +1,8 @@
-"""What `verify` looks for in any store: holes, lost parents, unreadable bodies, early snapshots, altered blobs."""
+"""What `verify` looks for in any store: holes, lost parents, unreadable bodies, early snapshots, altered blobs; and what is named."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from treadle.core.digests import blob_address
 from treadle.core.errors import TreadleError
 from treadle.ports.ledger import Record
 
+_ADDRESS = re.compile(rb'"([0-9a-f]{40})"')
 LINES_MAX = 20  # findings listed of one execution; a damaged one could have as many as records
 
 
@@ -51,3 +53,8 @@ def _of_execution(execution: Audited) -> Iterator[str]:
     for what, seq in execution.folded:
         if seq > head:
             yield f"the {what} of {seq} is beyond the last record {head}"
+
+
+def named_blobs(bodies: Iterable[bytes]) -> set[str]:
+    """Addresses that records may name. What only looks like one keeps a blob, too: that costs room, the opposite would cost an output."""
+    return {found.decode() for body in bodies for found in _ADDRESS.findall(body)}

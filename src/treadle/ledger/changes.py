@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from treadle.core.errors import InputError, LedgerGap, OwnerAlive, StaleEpoch
 from treadle.ports.ledger import Batch, Ownership, Record
 
+from .audit import named_blobs
 from .lookup import unknown
-from .statements import named
+from .statements import REMOVALS, named
 
 if TYPE_CHECKING:
     from treadle.ports.clock import CrashPoints
@@ -117,6 +118,26 @@ class Changes:
         posted = self._db.execute(SQL["post"], (row[0], kind, body, at_us)).lastrowid
         assert posted is not None
         return posted
+
+    def remove(self, execution_id: str) -> None:
+        """UnknownExecution, OwnerAlive; sqlite3.Error."""
+        row = self._db.execute(SQL["owner_of"], (execution_id,)).fetchone()
+        if row is None:
+            raise self.unknown(execution_id)
+        handle, epoch, owner, token, _ = row
+        if self.owned(handle, epoch, token):
+            raise OwnerAlive(f"{execution_id} is being run by {owner}: it cannot be removed.")
+        self._heads.pop(handle, None)
+        for part in REMOVALS:
+            self._db.execute(SQL[part], (handle,))
+
+    def drop_blobs(self) -> int:
+        """How many were named by no record; sqlite3.Error."""
+        named = named_blobs(body for (body,) in self._db.execute(SQL["all_bodies"]))
+        stored = [address for (address,) in self._db.execute(SQL["all_addresses"])]
+        dropped = [(address,) for address in stored if address not in named]
+        self._db.executemany(SQL["remove_blob"], dropped)
+        return len(dropped)
 
     def owned(self, handle: int, epoch: int, token: str | None) -> bool:
         """Whether a living owner holds that execution: ours only as long as nothing of it was refused."""

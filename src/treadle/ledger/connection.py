@@ -61,6 +61,18 @@ def prepare_for_log(db: sqlite3.Connection, path: Path, busy_timeout_s: float) -
     _use_wal(db, path, busy_timeout_s)
 
 
+def rewrite(path: Path, *, busy_timeout_s: float) -> None:
+    """The file without its empty pages. Blocks, and locks it meanwhile. LedgerError."""
+    db = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None)
+    try:
+        db.execute("VACUUM")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    except sqlite3.Error as error:
+        raise fault(error, path) from error
+    finally:
+        db.close()
+
+
 def _make_folder(folder: Path) -> None:
     """Folders that did not exist survive a power cut like what is then stored in them."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]

@@ -29,9 +29,10 @@ from treadle.ports.ledger import (
     Record,
     Snapshot,
     Summary,
+    Vacuumed,
 )
 
-from .audit import Audited, audit
+from .audit import Audited, audit, named_blobs
 from .lookup import NAMED, NEWEST, PREFIX_MIN, ambiguous, unknown
 
 
@@ -60,7 +61,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.executions: dict[str, _Execution] = {}
         self.blobs: dict[str, bytes] = {}
-        self.posts = 0
+        self.posts = self.handles = 0
 
 
 class InMemoryLedger(Ledger):
@@ -76,7 +77,8 @@ class InMemoryLedger(Ledger):
         executions = self._here().executions
         if execution_id in executions:
             raise InputError(f"There is an execution {execution_id!r} in this store already.")
-        handle = len(executions) + 1
+        self._store.handles += 1
+        handle = self._store.handles
         executions[execution_id] = _Execution(execution_id, kind, handle, at_us, 1, owner, self)
         return Ownership(execution_id, handle, epoch=1, head=0)
 
@@ -171,6 +173,21 @@ class InMemoryLedger(Ledger):
             Audited(name, execution.records, _folded(execution)) for name, execution in self._here().executions.items()
         )
         return list(audit(executions, self._store.blobs.items()))
+
+    async def remove(self, execution_id: str) -> None:
+        execution = self._execution(execution_id)
+        if self._sees_owner(execution):
+            raise OwnerAlive(f"{execution_id} is being run by {execution.owner}: it cannot be removed.")
+        del self._store.executions[execution_id]
+
+    async def vacuum(self) -> Vacuumed:
+        bodies = (record.body for one in self._here().executions.values() for record in one.records)
+        named, blobs = named_blobs(bodies), self._store.blobs
+        before = sum(map(len, blobs.values()))
+        dropped = [address for address in blobs if address not in named]
+        for address in dropped:
+            del blobs[address]
+        return Vacuumed(len(dropped), before, sum(map(len, blobs.values())))
 
     async def close(self) -> None:
         self.closed = True

@@ -46,6 +46,10 @@ class Reader:
             handle = self._handles[execution_id] = found[0][0]
         return handle
 
+    def forget(self, execution_id: str) -> None:
+        """It has been removed: its name may be given again."""
+        self._handles.pop(execution_id, None)
+
     def row(self, wanted: str) -> ExecutionRow:
         """By id, unique prefix or `last`. UnknownExecution."""
         found = self._all("row", _text(wanted))

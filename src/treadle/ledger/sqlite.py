@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 from anyio.lowlevel import checkpoint
 
-from treadle.core.errors import LedgerUnavailable
+from treadle.core.errors import LedgerUnavailable, OwnerAlive
 from treadle.ports.clock import NO_CRASH_POINTS, CrashPoints
 from treadle.ports.ledger import (
     Batch,
@@ -23,10 +23,11 @@ from treadle.ports.ledger import (
     Posted,
     Record,
     Snapshot,
+    Vacuumed,
 )
 
 from .changes import Changes
-from .connection import located, open_writer
+from .connection import located, open_writer, rewrite
 from .owners import Owners
 from .reader import MAX_INTEGER, Reader
 from .writer import BatchJob, Call, Writer
@@ -162,6 +163,25 @@ class SqliteLedger(Ledger):
 
     async def verify(self) -> list[str]:
         return await self._aside(Reader.verify)
+
+    async def remove(self, execution_id: str) -> None:
+        await self._change(lambda: self._changes.remove(execution_id))
+        self._reader.forget(execution_id)
+
+    async def vacuum(self) -> Vacuumed:
+        for row in await self.rows():
+            if row.owner_alive:
+                raise OwnerAlive(
+                    f"{row.execution_id} is being run by {row.owner}, and the whole file would be locked. Do it when nothing runs."
+                )
+        before = await anyio.to_thread.run_sync(self._size)
+        blobs = await self._change(self._changes.drop_blobs)
+        await anyio.to_thread.run_sync(partial(rewrite, self._path, busy_timeout_s=self._busy_timeout_s))
+        return Vacuumed(blobs, before, await anyio.to_thread.run_sync(self._size))
+
+    def _size(self) -> int:
+        files = (self._path, self._path.with_name(self._path.name + "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
 
     async def close(self) -> None:
         if self._open_reader is not None:

@@ -9,6 +9,16 @@ from typing import NamedTuple
 
 FOLDER = Path(__file__).with_name("sql")
 _NAME = "-- name: "
+REMOVALS = (
+    "remove_execution",
+    "remove_records",
+    "remove_receipts",
+    "remove_suspensions",
+    "remove_posted",
+    "remove_snapshots",
+    "remove_summary",
+)
+"""What takes an execution out of a store, in this order: its records may go once it has gone itself."""
 
 
 class Migration(NamedTuple):

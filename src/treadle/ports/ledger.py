@@ -67,6 +67,14 @@ class Ownership(NamedTuple):
     head: int
 
 
+class Vacuumed(NamedTuple):
+    """What was given back: blobs that nothing names, and the size of the store before and after, in bytes."""
+
+    blobs: int
+    before: int
+    after: int
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What one flush writes, in one transaction: records contiguous from the last, and everything that belongs to them."""
@@ -183,6 +191,20 @@ class Ledger(ABC):
     @abstractmethod
     async def verify(self) -> list[str]:
         """What is wrong with the store, a line each; empty when it is sound."""
+
+    @abstractmethod
+    async def remove(self, execution_id: str) -> None:
+        """Takes the execution out of the store, for good and in one transaction. Its blobs stay until `vacuum`.
+
+        UnknownExecution; OwnerAlive while a living process owns it.
+        """
+
+    @abstractmethod
+    async def vacuum(self) -> Vacuumed:
+        """Drops blobs that no record names, and gives their room and that of removed executions back.
+
+        OwnerAlive where that would hold up a living owner.
+        """
 
     @abstractmethod
     async def close(self) -> None:

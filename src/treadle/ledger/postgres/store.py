@@ -22,10 +22,22 @@ from treadle.core.errors import (
     StaleEpoch,
     UnknownExecution,
 )
-from treadle.ledger.audit import Audited, audit
+from treadle.ledger.audit import Audited, audit, named_blobs
 from treadle.ledger.lookup import NAMED, NEWEST, PREFIX_MIN, ambiguous, unknown, walked
+from treadle.ledger.statements import REMOVALS
 from treadle.ports.clock import NO_CRASH_POINTS, CrashPoints
-from treadle.ports.ledger import Batch, Done, ExecutionRow, Ledger, Ownership, Posted, Record, Snapshot, Summary
+from treadle.ports.ledger import (
+    Batch,
+    Done,
+    ExecutionRow,
+    Ledger,
+    Ownership,
+    Posted,
+    Record,
+    Snapshot,
+    Summary,
+    Vacuumed,
+)
 
 from .faults import fault
 from .liveness import LEASE_S, SQL, Liveness
@@ -271,6 +283,43 @@ class PostgresLedger(Ledger):
                 executions.append(Audited(name, [Record._make(row) for row in records], _pairs(folded)))
             blobs = await (await connection.execute(SQL["all_blobs"])).fetchall()
         return list(audit(executions, [(address, content) for address, content in blobs]))
+
+    async def remove(self, execution_id: str) -> None:
+        async def work(connection: Connection) -> None:
+            row = await (await connection.execute(SQL["owner_of"], (execution_id,))).fetchone()
+            if row is None:
+                raise await self._unknown(execution_id)
+            handle, epoch, owner, token = row
+            found = await connection.execute(SQL["head_and_liveness"], (handle, token, LEASE_S))
+            ((_, fresh),) = await found.fetchall()
+            if self._owned(handle, epoch, token, fresh):
+                raise OwnerAlive(f"{execution_id} is being run by {owner}: it cannot be removed.")
+            for part in REMOVALS:
+                await connection.execute(SQL[part], (handle,))
+
+        call = Call(work)
+        self._writer.submit(call)
+        await call.result()
+        self._handles.pop(execution_id, None)
+
+    async def vacuum(self) -> Vacuumed:
+        async def work(connection: Connection) -> int:
+            await connection.execute(SQL["lock_blobs"])
+            bodies = await (await connection.execute(SQL["all_bodies"])).fetchall()
+            named = named_blobs(body for (body,) in bodies)
+            stored = await (await connection.execute(SQL["all_addresses"])).fetchall()
+            dropped = [address for (address,) in stored if address not in named]
+            await connection.execute(SQL["remove_blobs"], (dropped,))
+            return len(dropped)
+
+        ((before,),) = await self._all("size")
+        call = Call(work)
+        self._writer.submit(call)
+        blobs = await call.result()
+        async with self._reading() as connection:
+            await connection.execute(SQL["vacuum"])
+        ((after,),) = await self._all("size")
+        return Vacuumed(blobs, before, after)
 
     async def close(self) -> None:
         if self._closed:

@@ -133,3 +133,44 @@ UNION ALL SELECT 'summary', seq FROM treadle_summaries WHERE execution = %(handl
 
 -- name: all_blobs
 SELECT address, content FROM treadle_blobs ORDER BY address;
+
+-- name: remove_execution
+DELETE FROM treadle_executions WHERE id = %s;
+
+-- name: remove_records
+DELETE FROM treadle_records WHERE execution = %s;
+
+-- name: remove_receipts
+DELETE FROM treadle_receipts WHERE execution = %s;
+
+-- name: remove_suspensions
+DELETE FROM treadle_suspensions WHERE execution = %s;
+
+-- name: remove_posted
+DELETE FROM treadle_posted WHERE execution = %s;
+
+-- name: remove_snapshots
+DELETE FROM treadle_snapshots WHERE execution = %s;
+
+-- name: remove_summary
+DELETE FROM treadle_summaries WHERE execution = %s;
+
+-- name: lock_blobs
+-- Waits for the transactions that add some; whoever adds one later finds it gone and adds it anew.
+LOCK TABLE treadle_blobs IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: all_bodies
+SELECT body FROM treadle_records;
+
+-- name: all_addresses
+SELECT address FROM treadle_blobs;
+
+-- name: remove_blobs
+DELETE FROM treadle_blobs WHERE address = ANY(%s);
+
+-- name: size
+SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class AS c
+WHERE c.relkind = 'r' AND starts_with(c.relname, 'treadle_') AND pg_table_is_visible(c.oid);
+
+-- name: vacuum
+VACUUM (ANALYZE) treadle_records, treadle_blobs, treadle_snapshots, treadle_receipts, treadle_suspensions;

@@ -1,7 +1,7 @@
 -- Every statement that the SQLite ledger makes in normal work, each under its name. The tables are explained in migrations/.
 --
 -- Writing happens in one transaction for many batches. A batch first reads `fence`: its epoch and token must be the stored ones and
--- its first record must follow the head. Nothing here updates or deletes a record.
+-- its first record must follow the head. Nothing here updates a record, and records go only with their whole execution.
 --
 -- Reading is cut into slices that go on from the last row seen, since records never change: a slice needs no long read transaction,
 -- and between two slices the event loop runs.
@@ -130,3 +130,33 @@ SELECT execution, count(*) FROM records WHERE execution NOT IN (SELECT id FROM e
 
 -- name: all_blobs
 SELECT address, content FROM blobs ORDER BY id;
+
+-- name: remove_execution
+DELETE FROM executions WHERE id = ?;
+
+-- name: remove_records
+DELETE FROM records WHERE execution = ?;
+
+-- name: remove_receipts
+DELETE FROM receipts WHERE execution = ?;
+
+-- name: remove_suspensions
+DELETE FROM suspensions WHERE execution = ?;
+
+-- name: remove_posted
+DELETE FROM posted WHERE execution = ?;
+
+-- name: remove_snapshots
+DELETE FROM snapshots WHERE execution = ?;
+
+-- name: remove_summary
+DELETE FROM summaries WHERE execution = ?;
+
+-- name: all_bodies
+SELECT body FROM records;
+
+-- name: all_addresses
+SELECT address FROM blobs;
+
+-- name: remove_blob
+DELETE FROM blobs WHERE address = ?;
