@@ -123,6 +123,7 @@ EVENTS: tuple[Value, ...] = (
     ev.Escalated(rung=1, model="p:m", reason="r"),
     ev.ScopeRestored(tree="t"),
     ev.ScopeClosed(how="kept", commit="c", note="n"),
+    ev.Forked(execution_id="e", source="s", at=3, actor="a", workspace="/w"),
     ev.CompactionRequested(depth="full", actor="a", at_us=1, by="guard"),
     ev.CompactionIntended(
         call="c",

@@ -71,7 +71,7 @@ async def reopened(state: LoopState, settings: Settings) -> tuple[Isolation | No
     if state.accepted:  # there is nothing to go on with but closing it
         await to_thread.run_sync(lambda: Path(state.workspace).mkdir(parents=True, exist_ok=True))
         return isolation, None
-    tree = _last_tree(state)
+    tree = last_tree(state)
     await restore_scope(Here(), isolation, state.workspace, tree, settings.state_dir)
     return isolation, ScopeRestored(tree=tree)
 
@@ -80,7 +80,7 @@ def _is_there(folder: str, workspace: str) -> bool:
     return Path(folder, ".git").exists() and Path(workspace).is_dir()
 
 
-def _last_tree(state: LoopState) -> str:
+def last_tree(state: LoopState) -> str:
     """What act has left where it is being evaluated, or what its round began with."""
     receipt: dict[str, Any] | None = msgspec.json.decode(state.last_receipt_json or "null")
     return str(receipt["head"]) if receipt else (state.baseline or state.first_baseline)

@@ -27,8 +27,13 @@ LONGEST_NAME = 400  # characters of a path, which may hold anything but a line e
 def parser(name: str) -> Parser:
     """Arguments of the one that is named."""
     if name == "diff":
-        text = "What has changed in the workspace since it began; with --round, what that round's act changed."
-        return Parser(name, diff, text).execution().round().store()
+        text = (
+            "What has changed in the workspace since it began; with --round, what that round's act changed.\n"
+            "With a second execution: where the two part, what each has cost, and how their files differ."
+        )
+        made = Parser(name, diff, text).execution()
+        made.add_argument("other", metavar="OTHER", nargs="?", help="an execution to compare it with")
+        return made.round().store().json()
     text = (
         "Put the workspace back to how it was before it began; with --round, before that round.\n"
         "Changes that others made since then are undone, too. Ignored files are left alone."
@@ -38,8 +43,17 @@ def parser(name: str) -> Parser:
 
 def diff(given: Namespace) -> int:
     """Prints a unified diff."""
+    from treadle.core.errors import ConfigurationError
+
     from .place import place
 
+    if given.other is not None:
+        if given.round is not None:
+            raise ConfigurationError("--round is for one execution: leave it out to compare two.")
+        anyio.run(partial(_compare, place(given.store), given.execution, given.other, json=given.json))
+        return 0
+    if given.json:
+        raise ConfigurationError("--json is for two executions; the diff of one is text.")
     anyio.run(partial(_diff, place(given.store), given.execution, given.round))
     return 0
 
@@ -58,6 +72,33 @@ async def _diff(where: Place, execution: str, number: int | None) -> None:
         row, state = await found_loop(ledger, execution)
         base, head = await _trees(ledger, row.execution_id, number)
         text = await scope_of(where, state).diff(base, head or _left(state))
+    sys.stdout.write(text)
+
+
+async def _compare(where: Place, left: str, right: str, *, json: bool) -> None:
+    from treadle.app.comparing import compare
+    from treadle.core.errors import ScopeError
+
+    from .output import print_json, warn
+    from .place import found_loop, opened
+
+    async with opened(where) as ledger:
+        (a, state), (b, _) = await found_loop(ledger, left), await found_loop(ledger, right)
+        found = await compare(ledger, a, b)
+        before, after = found.pop("trees")
+        text = ""
+        if before and after:
+            try:
+                text = await scope_of(where, state).diff(before, after)
+            except ScopeError as error:
+                warn(f"their files cannot be compared: {error}")
+    if json:
+        print_json({**found, "diff": text})
+        return
+    sys.stdout.write(f"They part at record {found['parted_at']}.\n")
+    sides = found["sides"]
+    for name in (key for key in sides[0] if key not in ("outcome", "round_records")):
+        sys.stdout.write(f"{name:<14} {sides[0][name]!s:<26} {sides[1][name]!s}\n")
     sys.stdout.write(text)
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from .endings import Code, Status
 from .errors import ProviderErrorKind
+from .fork_events import Forked
 from .lease_events import LeaseChanged
 from .lesson_events import LESSON_KINDS, LessonEvent
 from .messages import Compacted, ModelResponded, Prompted, ToolsFinished
@@ -336,6 +337,7 @@ Event = (
     | Escalated
     | ScopeRestored
     | ScopeClosed
+    | Forked
     | CompactionRequested
     | CompactionIntended
     | Compacted
@@ -380,6 +382,7 @@ KINDS: dict[str, type[Value]] = {
     "escalated": Escalated,
     "scope.restored": ScopeRestored,
     "scope.closed": ScopeClosed,
+    "forked": Forked,
     "compaction.requested": CompactionRequested,
     "compaction.intended": CompactionIntended,
     "compacted": Compacted,

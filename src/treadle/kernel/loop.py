@@ -20,7 +20,7 @@ from treadle.core.values import Value, replace
 
 from . import agent as agents
 from . import carried as carry
-from . import gates, guards, lessons, permission, plan_fold, reopening, scopes, texts, window
+from . import forking, gates, guards, lessons, permission, plan_fold, reopening, scopes, texts, window
 from .accounts import settle_charges as _settle_charges
 from .accounts import spend as _spend
 from .accounts import unmetered_doubt as _unmetered_doubt
@@ -424,6 +424,7 @@ _FOLD: dict[type[Value], Callable[[LoopState, Any], LoopState]] = {
     ev.WorkspaceMeasured: workspace_measured,
     ev.ScopeRestored: scopes.restored,
     ev.ScopeClosed: scopes.closed,
+    ev.Forked: forking.forked,
     ev.GuardTripped: guard_tripped,
     ev.Escalated: escalated,
     ev.CompactionRequested: window.requested,

@@ -184,6 +184,7 @@ class LoopState(Value, frozen=True, kw_only=True):
     plan: PlanState = NO_PLAN
     scope: ScopeState | None = None  # where act has an isolated one
     memory: Memory = Memory()
+    forked: str = ""  # execution@record that it goes on from; empty: it was started
     pending: Suspended | None = None
     answer: Answered | None = None
 

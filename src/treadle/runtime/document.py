@@ -56,6 +56,7 @@ def document(execution_id: str, state: LoopState, *, signal: str = "") -> dict[s
         "act_elapsed_ms": act.us // 1000,
         "task": state.task,
         "workspace": state.workspace,
+        **({"forked": state.forked} if state.forked else {}),
         **({} if state.scope is None else {"scope": _scope(state.scope)}),
         "exit_code": exit_code(state.status, state.code, signal=signal),
     }

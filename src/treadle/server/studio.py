@@ -12,7 +12,7 @@ import anyio
 
 from treadle.app.definition import defined
 from treadle.app.ending import write_artifact
-from treadle.app.forking import forked
+from treadle.app.forking import fork
 from treadle.app.history import rounds
 from treadle.app.listing import AnyState, state_of
 from treadle.app.runtime import Reopening, Runtime, Session, resting
@@ -162,7 +162,8 @@ class Studio:
         except UnknownExecution:
             pass
         await self.loop(execution_id)
-        made = await forked(self.runtime, execution_id, at, new_id)
+        await fork(self.runtime, execution_id, at=at, name=new_id)
+        _, made = await self.found(new_id)
         return Granted(new_id, made, given=False)
 
     async def _go_on(self, execution_id: str, state: LoopState) -> None:
