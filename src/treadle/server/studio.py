@@ -163,8 +163,7 @@ class Studio:
             pass
         await self.loop(execution_id)
         await fork(self.runtime, execution_id, at=at, name=new_id)
-        _, made = await self.found(new_id)
-        return Granted(new_id, made, given=False)
+        return Granted(new_id, await self.runtime.state(new_id), given=False)
 
     async def _go_on(self, execution_id: str, state: LoopState) -> None:
         """What was answered or extended goes on here; one that cannot be built here waits for its own process."""
