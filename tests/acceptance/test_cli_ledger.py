@@ -21,7 +21,7 @@ async def first(ctx):
 
 inner = Loop(name="inner", act=Command(command="echo made > made.txt"), evaluate="test -e made.txt", workspace=".")
 gate = ApprovalTask("gate", prompt="Go on?", after=("first",))
-flow = Workflow("flow", [Task("first", first), gate, RunTask("inner", inner, after=("gate",))])
+flow = Workflow("flow", [Task("first", first), gate, RunTask("inner", inner, input="Make it", after=("gate",))])
 """
 
 
