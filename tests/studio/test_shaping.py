@@ -130,7 +130,7 @@ def test_a_pin_is_a_record_and_an_execution_forks_there(tmp_path: Path) -> None:
         assert fork == again != name
         forked = await it.get(f"/api/executions/{fork}")
         assert (forked["live"]["status"], forked["head"]) == ("waiting-input", pin + 1)
-        other = {"seen": pin, "request_id": forked["execution"]["pending"]["request_id"], "text": "b"}
+        other = {"seen": forked["head"], "request_id": forked["execution"]["pending"]["request_id"], "text": "b"}
         assert (await it.post(f"/api/executions/{fork}/answer", other)).status_code == 200
         assert (await it.rest(fork))["execution"]["status"] == "done"
         assert (await it.get(f"/api/executions/{name}"))["head"] == whole["head"]
