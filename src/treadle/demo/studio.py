@@ -110,11 +110,10 @@ def _turn(text: str, *calls: tuple[str, dict[str, Any]]) -> Turn:
 
 
 RUN = ("run_command", {"command": CHECK})
+LISTING = "python3 -c \"print('x = 1\\\\n' * 20000)\""
 PLAN: list[dict[str, Any]] = [
     {"title": "Let the environment win in merge()", "check": {"tool": "edit_file"}},
-    {"title": "Ask what an odd line means", "check": {"tool": "ask_person"}},
-    {"title": "Read comments and spaces", "check": {"tool": "edit_file", "args": {"path": "config.py"}}},
-    {"title": "All tests pass", "check": CHECK},
+    {"title": "Settle what an odd line means", "check": LISTING},
 ]
 STEPS: Sequence[Turn] = (
     _turn("I look at what there is first.", ("list_dir", {}), ("glob", {"pattern": "*.py"})),
@@ -151,7 +150,7 @@ STEPS: Sequence[Turn] = (
     ),
     _turn(
         "A long listing, kept whole in the store.",
-        ("run_command", {"command": "python3 -c \"print('x = 1\\\\n' * 20000)\""}),
+        ("run_command", {"command": LISTING}),
     ),
     _turn("The order is right now.", ("finish", {"summary": "merge() lets the environment win."})),
     _turn("The reader is next.", ("read_file", {"path": "config.py"})),
