@@ -175,7 +175,7 @@ def test_an_error_is_typed_and_text_about_one_stays_data() -> None:
     assert answer("s", text("Error: no such thing")) == "Error: no such thing"
     with pytest.raises(ToolError, match="no such thing") as failed:
         answer("s", text("no such thing", is_error=True))
-    assert failed.value.kind == "execution"
+    assert failed.value.kind == "not-found"  # by its words: a server has no other way to say it
     assert not failed.value.transient
     with pytest.raises(ToolError) as long:
         answer("s", text("x" * 1_000_000, is_error=True))

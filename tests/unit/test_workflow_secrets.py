@@ -52,7 +52,11 @@ def test_no_way_into_a_workflow_stores_a_secret(place: Place) -> None:
         seen.append((ctx.interaction.state, ctx.quota.conversation, ctx.value(one)))
 
     one = Task("one", first)
-    tasks = [one, LoopTask("two", attempt, check, max_rounds=2), Task("three", asks, after=[one], interaction=Asks())]
+    tasks = [
+        one,
+        LoopTask("two", attempt, check, max_rounds=2, after=[one]),
+        Task("three", asks, after=[one], interaction=Asks()),
+    ]
     flow = Workflow("secrets", tasks)
     waiting = place.run(flow, {"url": f"https://me:{SECRET}@example.org"})
     (question,) = waiting.questions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -56,7 +55,7 @@ T = TypeVar("T")
 async def open_postgres(
     url: str, *, points: CrashPoints = NO_CRASH_POINTS, create: bool = True, patience_s: float = PATIENCE_S
 ) -> PostgresLedger:
-    """The store in this database, `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`; its tables are made where there are none.
+    """The store in this database, `postgresql://USER@HOST:PORT/DATABASE`; its tables are made where there are none.
 
     ConfigurationError where there are none and `create` is false; LedgerTooNew, LedgerUnavailable, LedgerReadOnly.
     """
@@ -83,7 +82,7 @@ def without_password(url: str) -> str:
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")
     user = host[0].partition(":")[0]
-    query = re.sub(r"(?i)(password=)[^&]*", r"\1[redacted]", parts.query)
+    query = "&".join(part for part in parts.query.split("&") if not part.lower().startswith("password"))
     return f"{parts.scheme}://{f'{user}@' if user else ''}{host[2]}{parts.path}{'?' if query else ''}{query}"
 
 
