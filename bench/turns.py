@@ -91,7 +91,7 @@ sys.path.insert(0, sys.argv[1])
 from subject import InstantModel, loop
 import turns as bench
 from treadle.app.runtime import Reopening
-import anyio._backends._asyncio, treadle.ledger.sqlite
+import anyio._backends._asyncio, platformdirs.unix, treadle.ledger.sqlite, treadle.ledger.lessons
 import treadle.app.build, treadle.tools.combine, treadle.tools.validation, treadle.tools.function
 folder, n, mode = Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 

@@ -17,9 +17,6 @@ VERSION = 1
 _ALL = KINDS | WORKFLOW_KINDS
 _KIND_OF = {struct: kind for kind, struct in _ALL.items()}
 _encode = msgspec.json.Encoder(decimal_format="string").encode
-_DECODERS: dict[tuple[str, int], Callable[[bytes | str], Any]] = {
-    (kind, VERSION): msgspec.json.Decoder(struct).decode for kind, struct in _ALL.items()
-}
 _WITH_USAGE: dict[str, tuple[str, ...]] = {
     "model.responded": ("usage",),
     "model.intended": ("reserve",),
@@ -30,6 +27,9 @@ _WITH_USAGE: dict[str, tuple[str, ...]] = {
     "compaction.failed": ("usage",),
     **USAGE_FIELDS,
 }
+_READERS: dict[tuple[str, int], tuple[Callable[[bytes | str], Any], tuple[str, ...]]] = {
+    (kind, VERSION): (msgspec.json.Decoder(struct).decode, _WITH_USAGE.get(kind, ())) for kind, struct in _ALL.items()
+}
 
 
 def encode(event: Value) -> tuple[str, int, bytes]:
@@ -39,13 +39,14 @@ def encode(event: Value) -> tuple[str, int, bytes]:
 
 def decode(kind: str, version: int, body: bytes | str) -> Event:
     """The event. LedgerTooNew for a kind or version unknown here, LedgerDamaged for a body that is not one."""
-    decoder = _DECODERS.get((kind, version))
-    if decoder is None:
+    reader = _READERS.get((kind, version))
+    if reader is None:
         raise LedgerTooNew(f"Record of kind {kind!r}, version {version}, is unknown here. Update Treadle.")
+    read, with_usage = reader
     try:
-        event = cast("Event", decoder(body))
+        event = cast("Event", read(body))
     except msgspec.DecodeError as error:
         raise LedgerDamaged(f"Record of kind {kind!r} cannot be read: {error}") from error
-    for name in _WITH_USAGE.get(kind, ()):
+    for name in with_usage:
         cast("Usage", getattr(event, name)).checked()  # Decimal lets "NaN" and "-1" through
     return event

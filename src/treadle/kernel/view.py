@@ -12,6 +12,7 @@ from treadle.core.tokens import weight
 from .compress import Row, compacted
 
 FRAMING = 16  # quarter tokens that a message costs besides its content
+DIGEST_BYTES = 12
 BOOKKEEPING = 160  # bytes of a stored response that are never sent: usage, times, ids
 
 
@@ -49,7 +50,7 @@ class View:
         self.leaf: int | None = None
         self.size = 0  # bytes of the messages as stored: an upper bound of their tokens
         self._stored: list[tuple[int, bytes]] = []  # bytes of each, and their digest
-        self._running = blake2b(digest_size=12)
+        self._running = blake2b(digest_size=DIGEST_BYTES)
 
     @property
     def digest(self) -> str:
@@ -58,17 +59,24 @@ class View:
 
     def append(self, seq: int, message: Message, body: bytes | None = None) -> None:
         """The branch grew by one. `body` is the message as stored, where it is at hand."""
-        body = encode(message)[2] if body is None else body
-        heavy = weight_of(message, len(body))
-        self.messages.append(message)
-        self.seqs.append(seq)
-        self.weights.append(heavy)
-        self.weight += heavy
-        self.leaf = seq
-        self.size += len(body)
-        digest = blake2b(body, digest_size=12).digest()
-        self._stored.append((len(body), digest))
-        self._running.update(digest)
+        self.extend(((seq, message, encode(message)[2] if body is None else body),))
+
+    def extend(self, rows: Iterable[tuple[int, Message, bytes]]) -> None:
+        """The branch grew by these, each with its record's number and its bytes as stored; a resume adds thousands at once."""
+        messages, seqs, weights, stored = self.messages, self.seqs, self.weights, self._stored
+        update, total, size, seq = self._running.update, self.weight, self.size, self.leaf
+        for seq, message, body in rows:
+            length = len(body)
+            heavy = weight_of(message, length)
+            digest = blake2b(body, digest_size=DIGEST_BYTES).digest()
+            update(digest)
+            messages.append(message)
+            seqs.append(seq)
+            weights.append(heavy)
+            stored.append((length, digest))
+            total += heavy
+            size += length
+        self.weight, self.size, self.leaf = total, size, seq
 
     def _again(self, row: Row, heavy: int, stored: tuple[int, bytes]) -> None:
         self.messages.append(row.message)
@@ -83,8 +91,7 @@ class View:
         """Another branch, oldest first."""
         self._clear()
         self.generation += 1
-        for seq, message, body in rows:
-            self.append(seq, message, body)
+        self.extend(rows)
 
     def compact(self, seq: int, event: Compacted) -> None:
         """The branch that this compaction has made of it; its record is the leaf."""
@@ -104,8 +111,11 @@ class View:
 
 def weight_of(message: Message, stored: int) -> int:
     """Quarter tokens that a message comes to; `stored` are the bytes of its record."""
-    if isinstance(message, Prompted):
-        return FRAMING + weight(message.text)
     if isinstance(message, ModelResponded):
         return FRAMING + max(stored - BOOKKEEPING, weight(message.text))
-    return sum((FRAMING + weight(result.content) for result in message.results), FRAMING)
+    if isinstance(message, Prompted):
+        return FRAMING + weight(message.text)
+    total = FRAMING
+    for result in message.results:
+        total += FRAMING + weight(result.content)
+    return total

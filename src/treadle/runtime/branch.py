@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from treadle.core.codec import decode, encode
 from treadle.core.errors import LedgerDamaged
-from treadle.core.messages import BRANCHING, Compacted, Message
+from treadle.core.messages import MESSAGES, Compacted, Message
 from treadle.kernel.view import View
 from treadle.ports.ledger import Ledger, Record
 
-Node = tuple[int, Message | Compacted, bytes]
+Head = tuple[int, Compacted]
+Row = tuple[int, Message, bytes]
 
 
 async def fill(
@@ -19,43 +20,43 @@ async def fill(
     """The view that ends at `leaf`, examples first: each compaction is done again to the branch that it left."""
     pieces = await _pieces(ledger, execution_id, leaf)
     view.reset((0, example, encode(example)[2]) for example in examples)
-    for piece in pieces:
-        for seq, node, body in piece:
-            if isinstance(node, Compacted):
-                view.compact(seq, node)
-            else:
-                view.append(seq, node, body)
+    for head, messages in pieces:
+        if head is not None:
+            view.compact(*head)
+        view.extend(messages)
     view.leaf = leaf
 
 
 async def past(ledger: Ledger, execution_id: str, leaf: int | None) -> list[tuple[int, Message]]:
     """Every message that led there, oldest first, folded ones included."""
-    pieces = await _pieces(ledger, execution_id, leaf)
-    return [(seq, node) for piece in pieces for seq, node, _ in piece if not isinstance(node, Compacted)]
+    return [(seq, message) for _, rows in await _pieces(ledger, execution_id, leaf) for seq, message, _ in rows]
 
 
-async def _pieces(ledger: Ledger, execution_id: str, leaf: int | None) -> list[list[Node]]:
+async def _pieces(ledger: Ledger, execution_id: str, leaf: int | None) -> list[tuple[Head | None, list[Row]]]:
     """What came before the first compaction, then each compaction with what followed it."""
-    pieces: list[list[Node]] = []
+    pieces: list[tuple[Head | None, list[Row]]] = []
     while leaf is not None:
-        nodes = list(_nodes(await ledger.chain(execution_id, leaf)))
-        at = next((i for i in range(len(nodes) - 1, -1, -1) if isinstance(nodes[i][1], Compacted)), None)
-        pieces.append(nodes if at is None else nodes[at:])
-        if at is None:
+        head, rows = _last_piece(await ledger.chain(execution_id, leaf))
+        pieces.append((head, rows))
+        if head is None:
             break
-        event = nodes[at][1]
-        assert isinstance(event, Compacted)
-        if event.base >= nodes[at][0]:
-            raise LedgerDamaged(
-                f"{execution_id}: compaction {nodes[at][0]} starts from {event.base}, which came after it"
-            )
+        seq, event = head
+        if event.base >= seq:
+            raise LedgerDamaged(f"{execution_id}: compaction {seq} starts from {event.base}, which came after it")
         leaf = event.base
     return pieces[::-1]
 
 
-def _nodes(records: Iterable[Record]) -> Iterable[Node]:
-    for record in records:
-        event = decode(record.kind, record.version, record.body)
-        if not isinstance(event, BRANCHING):
-            raise LedgerDamaged(f"record {record.seq} is no message, and stands in a conversation")
-        yield record.seq, event, record.body
+def _last_piece(chain: Sequence[Record]) -> tuple[Head | None, list[Row]]:
+    """The last compaction of a chain, and the messages after it, oldest first."""
+    rows: list[Row] = []
+    head: Head | None = None
+    for seq, kind, version, _, _, body in chain:
+        event = decode(kind, version, body)
+        if isinstance(event, MESSAGES):
+            rows.append((seq, event, body))
+        elif isinstance(event, Compacted):
+            head, rows = (seq, event), []
+        else:
+            raise LedgerDamaged(f"record {seq} is no message, and stands in a conversation")
+    return head, rows

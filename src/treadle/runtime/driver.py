@@ -108,7 +108,7 @@ class Driver:
             self._scope = None
 
     async def _until_rest(self) -> Rest:
-        """Decides and performs until it rests. Every turn awaits a commit, so a cancellation never starves."""
+        """Decides and performs until it rests. Every few commits yield, so a cancellation never starves."""
         journal = self.journal
         while True:
             self._heed()

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from treadle.ports.clock import Clock
     from treadle.ports.observer import Observer
 
-SNAPSHOT_EVERY = 512  # records; more would slow a resume, fewer would cost bytes
+SNAPSHOT_EVERY = 128  # records; more would slow a resume. The ledger keeps the newest, and one of each larger span
+YIELD_EVERY = 8  # commits in place: often enough for others and for a cancellation, seldom enough to cost nothing
 RESTS = (ev.Stopped, ev.Suspended, ev.Interrupted, ev.CallbackRaised)
 _ENDINGS = (LessonsVoted, LessonsDistilled)  # may come after the end of a failed loop
 SUMMARISED = (
@@ -152,6 +153,7 @@ class JournalOf(Generic[S]):
         self._seen: set[int] = set()
         self._snapshot_seq = snapshot_seq
         self._summarise = self._rest = False
+        self._in_place = 0  # commits
         self._submitted = self._settled_count = 0  # batches: committed in the order of their submission
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._loop = asyncio.get_running_loop()  # the port's `done` comes back on it
@@ -326,7 +328,9 @@ class JournalOf(Generic[S]):
     async def flush(self) -> None:
         """Returns when everything emitted so far is durable. LedgerError: the journal is poisoned from now on."""
         if self._commit_now():
-            await asyncio.sleep(0)  # others run once a commit, and a cancellation is noticed
+            self._in_place += 1
+            if not self._in_place % YIELD_EVERY:
+                await asyncio.sleep(0)
         else:
             self._submit()
         if self._settled_count < self._submitted:  # what was queued by flush_soon is waited for as well
