@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import cast
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING, cast
 
 from treadle.core.errors import ConfigurationError
 
 from .frontmatter import fault, read_document
 from .skills import mounted
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 FOLDER = Path(".treadle") / "rules"
 AGENTS = "AGENTS.md"
@@ -83,7 +84,14 @@ def _agents_rule(root: Path, folder: str) -> Rule | None:
         return None
     globs = ("**",) if folder == "." else (f"{folder}/**",)
     name = AGENTS if folder == "." else f"{folder}/{AGENTS}"
-    return Rule(name, text, globs, GitIgnoreSpec.from_lines(globs)) if text else None
+    return Rule(name, text, globs, _spec(globs)) if text else None
+
+
+def _spec(globs: tuple[str, ...]) -> GitIgnoreSpec:
+    """ValueError for what is no pattern."""
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines(globs)
 
 
 def _own_rules(root: Path) -> list[Rule]:
@@ -98,7 +106,7 @@ def _own_rules(root: Path) -> list[Rule]:
             fault(file, line, "the front matter needs globs: a list of paths that the rule is for")
         texts = tuple(str(glob) for glob in globs)
         try:
-            spec = GitIgnoreSpec.from_lines(texts)
+            spec = _spec(texts)
         except ValueError as error:
             fault(file, line, f"globs holds what is no pattern: {error}")
         if not document.body:

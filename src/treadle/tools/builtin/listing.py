@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING
 
 from treadle.core.errors import ToolError
 from treadle.core.spoken import count
@@ -19,13 +18,16 @@ from treadle.tools.globs import ignore_spec
 from .faults import tool_error
 from .paths import Workspace, names_in, not_found
 
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
 MOST_ENTRIES = 1000
 _MOST_WALKED = 200_000
 _LONGEST_PATTERN = 512
 _MOST_ALTERNATIVES = 64
 _MOST_STARS = 3  # in one part of a pattern, and `**` in all of it: matching takes names to that power
 
-_Rules = tuple[tuple[str, GitIgnoreSpec], ...]  # folder of a .gitignore, what it says
+_Rules = tuple[tuple[str, "GitIgnoreSpec"], ...]  # folder of a .gitignore, what it says
 
 
 def list_dir(workspace: Workspace, path: str) -> str:
