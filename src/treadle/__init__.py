@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from treadle.ports.speculation import Lost, Speculated
     from treadle.ports.task import LoopTaskContext, QuotaReached, TaskContext
     from treadle.ports.toolset import Toolset
-    from treadle.spec.definitions import Agent, Command, Judge, Loop, Person, Rung
+    from treadle.spec.definitions import Agent, Child, Command, Judge, Loop, Person, Rung
     from treadle.spec.workflows import (
         ApprovalTask,
         Asks,
@@ -39,6 +39,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Agent": "treadle.spec.definitions",
+    "Child": "treadle.spec.definitions",
     "Section": "treadle.ports.prompt",
     "ApprovalTask": "treadle.spec.workflows",
     "Asks": "treadle.spec.workflows",
@@ -87,6 +88,7 @@ __all__ = [
     "ApprovalTask",
     "Asks",
     "Budget",
+    "Child",
     "Command",
     "Decision",
     "Judge",

@@ -5,8 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 
 from support.machine import settings
+from treadle.core import child_events as ce
 from treadle.core import events as ev
 from treadle.core import lesson_events as le
+from treadle.core.lease_events import Held, Lease
 from treadle.core.messages import Compacted, MapGiven, ModelResponded, Prompted, ToolCall, ToolResult, ToolsFinished
 from treadle.core.plans import PlanStep, StepCheck
 from treadle.core.usage import Usage
@@ -25,6 +27,11 @@ FACTS = ev.PromptFacts(
     key="k", static="s", tools="t", window=8, reserved=2, static_tokens=1, tools_tokens=1, changed=("tools",)
 )
 
+HELD = Held(
+    ceiling=("fs.write",),
+    leases=(Lease(id="l", op="grant", capability="fs.write", scope="loop", expires_at_us=9, by="a"),),
+)
+
 EVENTS: tuple[Value, ...] = (
     ev.LoopStarted(
         settings=settings(),
@@ -36,6 +43,8 @@ EVENTS: tuple[Value, ...] = (
         workspace="/w",
         definition="m:a",
         scope=ev.Isolation(origin="/w", folder="/s", branch="treadle/e", base="b", target="main", on_accept="merge"),
+        parent="p",
+        above=(HELD,),
     ),
     ev.Interrupted(epoch=2, reason="taken-over", us=3),
     ev.BaselineTaken(tree="t", note="n"),
@@ -88,7 +97,7 @@ EVENTS: tuple[Value, ...] = (
     ev.ChargeIntended(receipt="r", reserve=USAGE),
     ev.UsageReported(usage=USAGE, receipt="r"),
     ev.Judged(accept=False, feedback="f", us=1, evidence="e", commit="c", conflicts=("p",), onto="o"),
-    ev.Suspended(id="i", kind="question", prompt="p", choices=("a", "b"), until_us=4),
+    ev.Suspended(id="i", kind="question", prompt="p", choices=("a", "b"), until_us=4, child="e"),
     ev.Answered(id="i", decision="answer", text="t", actor="a", at_us=1),
     ev.WaitEnded(at_us=1),
     ev.Extended(
@@ -124,6 +133,11 @@ EVENTS: tuple[Value, ...] = (
     ev.ScopeRestored(tree="t"),
     ev.ScopeClosed(how="kept", commit="c", note="n"),
     ev.Forked(execution_id="e", source="s", at=3, actor="a", workspace="/w"),
+    ce.ChildIntended(call="c", child="e", name="n", reserve=USAGE),
+    ce.ChildUsed(child="e", usage=USAGE, in_doubt=USAGE, turns=2, asks="q"),
+    ce.ChildWoken(child="e"),
+    ce.ChildEnded(child="e"),
+    ce.ParentSaid(parent="p", above=(HELD,), max_turns=1, max_cost_usd=Decimal("0.5"), max_tokens=2, max_duration_us=3),
     ev.CompactionRequested(depth="full", actor="a", at_us=1, by="guard"),
     ev.CompactionIntended(
         call="c",

@@ -40,6 +40,7 @@ from treadle.settings import Settings, map_cache
 from treadle.spec.definitions import ActFunction, Agent, CheckFunction, Command, GateForm, Judge, Loop, Person, Rung
 from treadle.tools.permission import PermissionTools
 
+from .forked import children_of, first_unpriced, fork_tools
 from .inputs import input_schema
 from .library import library_agent, unpriced_agent
 from .stores import store_files
@@ -84,10 +85,11 @@ def build(
     if workspace is not None:
         scope = GitScope(workspace, state_dir=settings.state_dir / "trees", exclude=store_files(store))
         isolated = None if isolation is None else GitIsolated(isolation, scope)
-    act = _act(loop, workspace, settings, clock, redact, store_files(store))
+    children = {name: build(one, settings, clock, store=store) for name, one in children_of(loop, workspace).items()}
+    act = _act(loop, workspace, settings, clock, redact, store_files(store), children)
     evaluate = _evaluate(loop, workspace, settings, clock, redact)
     agents = tuple(part for part in (act, evaluate) if isinstance(part, AgentParts))
-    without_price = unpriced(agents) or unpriced_agent(act, evaluate)
+    without_price = unpriced(agents) or unpriced_agent(act, evaluate) or first_unpriced(children)
     gates = {name: _gate(name, gate, workspace, redact) for name, gate in loop.gates.items()}
     parts = LoopParts(
         act=act,
@@ -141,12 +143,13 @@ def _act(
     clock: Clock,
     redact: Callable[[str], str],
     ours: tuple[Path, ...],
+    children: Mapping[str, Built],
 ) -> AgentParts | Actor:
     act = loop.act
     match act:
         case Agent():
             skills = _skills(act, workspace)
-            toolset = _act_toolset(loop, act, workspace, settings, ours, skills)
+            toolset = _act_toolset(loop, act, workspace, settings, ours, skills, children)
             if loop.plan and all(tool.name != "write_plan" for tool in toolset.tools()):
                 raise DefinitionError("Plan mode (plan=True) needs the tool write_plan: builtin_tools, or PlanTools.")
             rules = RuleBook(workspace) if act.rules and workspace is not None else None
@@ -272,10 +275,13 @@ def _act_toolset(
     settings: Settings,
     ours: tuple[Path, ...],
     skills: Mapping[str, Skill],
+    children: Mapping[str, Built],
 ) -> Toolset:
     from treadle.tools.combine import CombinedTools
 
     sets: list[Toolset] = [*_own_tools(agent), *_mcp_tools(agent, workspace, settings)]
+    if children:
+        sets.append(fork_tools(agent.children, children))
     if skills:
         sets.append(SkillTools(skills))
     if agent.allow is not None:

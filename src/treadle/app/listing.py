@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from treadle.core.codec import decode
+from treadle.core.events import LoopStarted
 from treadle.core.workflow_events import ChildStarted
 from treadle.kernel.states import LoopState
 from treadle.kernel.workflow_states import WorkflowState
@@ -23,7 +24,7 @@ PAGE = 5_000
 
 
 class Parent(NamedTuple):
-    """The workflow that an execution runs inside, and by which name that calls it."""
+    """The workflow that an execution runs inside, or the loop that forked it, and by which name that calls it."""
 
     execution_id: str
     child: str
@@ -32,7 +33,7 @@ class Parent(NamedTuple):
 class Listed(NamedTuple):
     """One execution: its document (SV-03) and what only a listing needs. Where it runs, that says `owner_alive`.
 
-    `parent` is the workflow that it runs inside, empty where there is none; the document has it then, too.
+    `parent` is the execution that it runs inside, empty where there is none; the document has it then, too.
     """
 
     document: dict[str, Any]
@@ -90,17 +91,27 @@ async def listed(ledger: Ledger, row: ExecutionRow) -> Listed | None:
 
 
 async def parents_of(ledger: Ledger, execution_ids: Iterable[str]) -> dict[str, Parent]:
-    """Which of these run inside a workflow, and inside which. Nothing is read where no id looks like that of a child."""
+    """Which of these run inside another execution, and inside which. Nothing is read where no id looks like that of a child."""
     wanted = {one for one in execution_ids if len(one) >= CHILD_ID}
     found: dict[str, Parent] = {}
     if not wanted:
         return found
     for row in await ledger.rows():
-        if row.kind == KIND and row.head and wanted - found.keys():
+        if row.kind != KIND and row.execution_id in wanted and row.head:
+            if parent := await _forked_by(ledger, row.execution_id):
+                found[row.execution_id] = Parent(parent, row.execution_id)
+        elif row.kind == KIND and row.head and wanted - found.keys():
             for child in await _children(ledger, row.execution_id):
                 here = Parent(row.execution_id, child)
                 found.update(dict.fromkeys((name for name in wanted if _is(name, child)), here))
     return found
+
+
+async def _forked_by(ledger: Ledger, execution_id: str) -> str:
+    """The loop whose agent forked it, as its first record says; empty: nobody's did."""
+    (first,) = await ledger.records(execution_id, after=0, to=1)
+    event: Any = decode(first.kind, first.version, first.body)
+    return event.parent if isinstance(event, LoopStarted) else ""
 
 
 def _is(name: str, child: str) -> bool:
@@ -109,7 +120,9 @@ def _is(name: str, child: str) -> bool:
 
 
 async def children_of(ledger: Ledger, execution_id: str) -> dict[str, str]:
-    """Executions that a workflow has run inside its tasks, oldest first, and inside which task."""
+    """Executions that a workflow has run inside its tasks, or that a loop's agent has forked: oldest first, with task or name."""
+    if (await ledger.row(execution_id)).kind != KIND:
+        return dict((await load_state(ledger, execution_id)).state.children)
     named = await _children(ledger, execution_id)
     started = [row.execution_id for row in await ledger.rows() if row.head] if named else []
     return {name: task for child, task in named.items() for name in started if _is(name, child)}

@@ -6,22 +6,27 @@ import os
 import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import msgspec
 from anyio import CancelScope
 
 from treadle.core import events as ev
+from treadle.core.child_events import ChildEnded, ChildWoken, ParentSaid
 from treadle.core.endings import RETRY, ending, is_final
 from treadle.core.errors import DefinitionChanged, InputError
 from treadle.core.scope_events import Isolation
+from treadle.effects.children import used_since
 from treadle.effects.loop import LoopEffects
-from treadle.kernel.actions import Record
+from treadle.kernel.actions import EndChild, Record
+from treadle.kernel.children import left
 from treadle.kernel.lessons import after
 from treadle.kernel.loop import next_actions
 from treadle.kernel.states import LoopState
-from treadle.kernel.steering import Extend, Steering, encode, to_event
+from treadle.kernel.steering import Answer, Extend, Steering, encode, to_event
 from treadle.ports.clock import NO_CRASH_POINTS, Clock, CrashPoints
 from treadle.ports.ledger import Ledger
 from treadle.ports.lessons import Lessons
@@ -31,10 +36,11 @@ from treadle.runtime.document import document
 from treadle.runtime.driver import Driver
 from treadle.runtime.journal import Journal, load_state
 from treadle.settings import Settings
-from treadle.spec.definitions import Loop
+from treadle.spec.definitions import Agent, Loop
 from treadle.tools.process import kill_recorded
 
 from .build import Built, build, with_task
+from .children import Family, Parent, ended
 from .inputs import check_input, dump_input
 from .isolating import Builder, inside, isolated, reopened
 from .stores import open_lessons
@@ -50,6 +56,7 @@ class Reopening:
     force: bool = False
     actor: str = ""
     guards: Mapping[str, int] = field(default_factory=dict[str, int])  # other thresholds from now on
+    parent_said: ParentSaid | None = None  # of a child: what its parent can spare now
 
 
 class Session:
@@ -106,14 +113,23 @@ class Runtime:
         self.lessons = open_lessons(ledger.url)
         self.owner = f"{socket.gethostname()}:{os.getpid()}"
 
-    async def start(self, loop: Loop, value: Any, *, execution_id: str | None = None, definition: str = "") -> Session:
+    async def start(
+        self,
+        loop: Loop,
+        value: Any,
+        *,
+        execution_id: str | None = None,
+        definition: str = "",
+        parent: Parent | None = None,
+    ) -> Session:
         """A new execution, durable when this returns; nothing has been paid yet. InputError for anything that is wrong."""
         input_json, task = dump_input(loop, value)
         execution_id = execution_id or self.clock.new_id()
         if loop.isolate:
             async with isolated(loop, execution_id, self._builder(), self.settings, self.points) as own:
-                return await self._start(*own, input_json, task, execution_id, definition)
-        return await self._start(self._builder()(loop, None), None, input_json, task, execution_id, definition)
+                return await self._start(*own, input_json, task, execution_id, definition, parent)
+        built = self._builder()(loop, None)
+        return await self._start(built, None, input_json, task, execution_id, definition, parent)
 
     def _builder(self) -> Builder:
         return partial(_build, self.settings, self.clock, self.ledger.url, self.lessons)
@@ -126,6 +142,7 @@ class Runtime:
         task: str,
         execution_id: str,
         definition: str,
+        parent: Parent | None,
     ) -> Session:
         started = ev.LoopStarted(
             settings=with_task(built.settings, built.loop.must_change, task),
@@ -137,38 +154,49 @@ class Runtime:
             workspace=built.workspace,
             definition=definition,
             scope=isolation,
+            parent="" if parent is None else parent.execution_id,
+            above=() if parent is None else parent.held,
         )
-        effects = await self._effects(built)
+        effects = await self._effects(built, execution_id, parent)
         async with _given_up_on_failure(effects):
             journal = await Journal.create(
-                self.ledger, execution_id, started, clock=self.clock, owner=self.owner, observers=self.observers
+                self.ledger,
+                execution_id,
+                started,
+                clock=self.clock,
+                owner=self.owner,
+                observers=self._observers(parent),
             )
-            return self._session(journal, effects)
+            return self._session(journal, effects, parent)
 
-    async def resume(self, execution_id: str, loop: Loop, how: Reopening, *, definition: str = "") -> Session:
+    async def resume(
+        self, execution_id: str, loop: Loop, how: Reopening, *, definition: str = "", parent: Parent | None = None
+    ) -> Session:
         """Takes an execution over and makes it ready to run.
 
         InputError where it cannot go on as asked; DefinitionChanged, InputMismatch, OwnerAlive, UnknownExecution.
         Ask `resting` first: a finished execution needs no session.
         """
         known = await load_state(self.ledger, execution_id)
+        if known.state.parent and parent is None:
+            raise InputError(_inside_of(execution_id, known.state.parent))
         check_input(loop, known.state.input_json)
         isolation, restored = await reopened(known.state, self.settings)
         built = self._builder()(loop if isolation is None else inside(loop, known.state), isolation)
         if not how.adopt:
             _same_definition(known.state.fingerprint, built.fingerprint)
-        effects = await self._effects(built)
+        effects = await self._effects(built, execution_id, parent)
         async with _given_up_on_failure(effects):
             journal = await Journal.open(
                 self.ledger,
                 execution_id,
                 clock=self.clock,
                 owner=self.owner,
-                observers=self.observers,
+                observers=self._observers(parent),
                 force=how.force,
                 known=known,
             )
-        session = self._session(journal, effects)
+        session = self._session(journal, effects, parent)
         try:
             if restored is not None:
                 journal.emit(restored)
@@ -195,6 +223,8 @@ class Runtime:
                     actor=how.actor, settings=state.settings, fingerprint=state.fingerprint, definition=definition
                 )
             )
+        if how.parent_said is not None:
+            journal.emit(how.parent_said)
         if how.guards:
             journal.emit(ev.Extended(actor=how.actor, guards=dict(how.guards)))
         if state.code == "usage-unavailable" and how.price:
@@ -206,14 +236,25 @@ class Runtime:
         await session.driver.take_over()
         await journal.flush()
 
-    async def _effects(self, built: Built) -> LoopEffects:
+    async def _effects(self, built: Built, execution_id: str, parent: Parent | None) -> LoopEffects:
         """Connected to what its tools need, before anything is started. ConfigurationError."""
-        effects = LoopEffects(built.parts, self.clock, self.points)
+        parts = built.parts
+        if isinstance(built.loop.act, Agent) and built.loop.act.children:
+            workspace = Path(built.workspace) if built.workspace else None
+            parts = replace(parts, children=Family(self, execution_id, built, workspace))
+        if parent is not None:
+            parts = replace(parts, above=parent.above)
+        effects = LoopEffects(parts, self.clock, self.points)
         await effects.open()
         return effects
 
-    def _session(self, journal: Journal, effects: LoopEffects) -> Session:
-        driver = Driver(journal, effects, self.clock, self.points, quota_wait_s=self.quota_wait_s)
+    def _observers(self, parent: Parent | None) -> tuple[Observer, ...]:
+        return self.observers if parent is None else tuple(one for one in self.observers if one.hears_children)
+
+    def _session(self, journal: Journal, effects: LoopEffects, parent: Parent | None) -> Session:
+        # A child does not wait for its quota: its parent does, parked, as it was told to.
+        wait_s = self.quota_wait_s if parent is None else 0.0
+        driver = Driver(journal, effects, self.clock, self.points, quota_wait_s=wait_s)
         return Session(journal, driver, effects)
 
     # ---- looking and steering
@@ -225,14 +266,17 @@ class Runtime:
             raise InputError(f"{row.execution_id} is a {row.kind}, not a loop.")
         return (await load_state(self.ledger, execution_id, at=at))[0]
 
-    async def steer(self, execution_id: str, steering: Steering) -> LoopState:
+    async def steer(self, execution_id: str, steering: Steering, *, routed: bool = False) -> LoopState:
         """Gives the request to whoever owns the execution, or carries it out at once where nobody does.
 
-        AnswerRefused and InputError against the state as it is now.
+        AnswerRefused and InputError against the state as it is now. An answer to a child for which its parent is parked goes
+        to the parent, which hands it down (`routed`: it comes from there); a parent is told of whatever else ends its wait.
         """
         row = await self.ledger.row(execution_id)
         state = await self.state(row.execution_id)
         to_event(state, steering, self.clock.wall_us())
+        if state.parent and not routed and (told := await self._through_parent(row.execution_id, state, steering)):
+            return told
         if row.owner_alive:
             kind, body = encode(steering)
             await self.ledger.post(row.execution_id, kind, body, at_us=self.clock.wall_us())
@@ -248,9 +292,52 @@ class Runtime:
             journal.emit(to_event(journal.state, steering, self.clock.wall_us()))
             _ask_anew(journal)
             await journal.flush()
+            await self._end_child(journal)
         finally:
             await journal.close()
+        if journal.state.parent and not routed:
+            await self._wake_parent(row.execution_id, journal.state)
         return journal.state
+
+    async def _through_parent(self, child: str, state: LoopState, steering: Steering) -> LoopState | None:
+        """The parent's state, where the answer is one to what it is parked with; None: it is the child's own business."""
+        if not isinstance(steering, Answer) or steering.end:
+            return None
+        parent = await self.state(state.parent)
+        asked = f"{child}.{steering.request_id}"
+        if parent.pending is None or parent.pending.id != asked:
+            return None
+        return await self.steer(state.parent, msgspec.structs.replace(steering, request_id=asked))
+
+    async def _wake_parent(self, child: str, state: LoopState) -> None:
+        """A parent that is parked for what its child no longer waits with looks at it again."""
+        parent = await self.state(state.parent)
+        if parent.pending is None or parent.pending.child != child:
+            return
+        if state.pending is not None and parent.pending.id == f"{child}.{state.pending.id}":
+            return
+        journal = await Journal.open(
+            self.ledger, state.parent, clock=self.clock, owner=self.owner, observers=self.observers
+        )
+        try:
+            journal.emit(ChildWoken(child=child))
+            await journal.flush()
+        finally:
+            await journal.close()
+        if parent.parent:
+            await self._wake_parent(state.parent, journal.state)
+
+    async def _end_child(self, journal: Journal) -> None:
+        """The child of an execution that was ended while nobody ran it is ended with it (FR-22)."""
+        (action,) = next_actions(journal.state)
+        if not isinstance(action, EndChild):
+            return
+        account = journal.state.child
+        found = await ended(self, action.child, "its parent was ended")
+        if account is not None and found is not None:
+            journal.emit(used_since(account, found))
+        journal.emit(ChildEnded(child=action.child))
+        await journal.flush()
 
     async def close(self) -> None:
         """Closes the store."""
@@ -288,7 +375,8 @@ def resting(state: LoopState, how: Reopening) -> str:
     if state.status == "running" or (state.status == "paused"):
         return ""
     if is_final(state.status, state.code):
-        return "" if after(state) is not None else "it has ended"  # killed before its vote on lessons was cast
+        # Killed before its child was ended, or its vote on lessons was cast.
+        return "" if left(state) or after(state) is not None else "it has ended"
     if state.status == "waiting-input":
         return "it waits for an answer"
     if state.code == "usage-unavailable":
@@ -298,6 +386,10 @@ def resting(state: LoopState, how: Reopening) -> str:
     if state.status == "failed" and RETRY in ending(state.status, state.code).goes_on_by:
         return "" if how.retry_incomplete else "it failed: resume --retry-incomplete"
     return "it has ended"
+
+
+def _inside_of(execution_id: str, parent: str) -> str:
+    return f"{execution_id} runs inside {parent}: treadle resume {parent} goes on with both."
 
 
 def _build(

@@ -137,6 +137,10 @@ def print_execution(
         _say(console, "\nGuards and models", "bold")
         for line in (*guarded, *_rungs(state)):
             _say(console, f"  {line}")
+    if state.children:
+        _say(console, "\nChildren", "bold")
+        for line in _children(state):
+            _say(console, f"  {line}")
     _say(console, "\nRounds", "bold")
     for one in rounds:
         _round_lines(console, one, whole=False)
@@ -195,6 +199,20 @@ def _guarded(state: LoopState) -> list[str]:
         f" (--guard {name}=N on resume or extend)"
         for name, times in state.fires
     ]
+
+
+def _children(state: LoopState) -> list[str]:
+    """All that its agent has forked, and for whom the one at work waits."""
+    found: list[str] = []
+    for child, name in state.children:
+        line = f"{child}  {name}"
+        if state.child is not None and state.child.child == child:
+            waits = "this agent" if state.child.asks else f"a person ({state.pending.kind})" if state.pending else ""
+            if state.pending is not None and state.pending.kind == "quota":
+                waits = "its quota"
+            line += f"  waits for {waits}" if waits else "  at work"
+        found.append(line)
+    return found
 
 
 def _rungs(state: LoopState) -> list[str]:

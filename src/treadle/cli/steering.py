@@ -202,13 +202,18 @@ def steer(given: Namespace, said: Said) -> int:
 
 
 async def _outermost(ledger: Ledger, execution_id: str, answer: Answer) -> tuple[str, Answer]:
-    """The workflow that asks on behalf of an execution inside it, and the answer as that knows it."""
+    """The execution that asks on behalf of one inside it, and the answer as that knows it."""
     from treadle.core.values import replace
+    from treadle.kernel.states import LoopState
 
-    from .place import parent_of
+    from .place import found, parent_of
 
     while parent := await parent_of(ledger, execution_id):
-        answer = replace(answer, request_id=f"{parent.child}.{answer.request_id}")
+        asked = f"{parent.child}.{answer.request_id}"
+        state = (await found(ledger, parent.execution_id))[1]
+        if answer.end or (isinstance(state, LoopState) and (state.pending is None or state.pending.id != asked)):
+            break  # it is not parked for that: its agent is to answer, or it was killed before it was
+        answer = replace(answer, request_id=asked)
         execution_id = parent.execution_id
     return execution_id, answer
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
+from .child_events import CHILD_USAGE
 from .errors import LedgerDamaged, LedgerTooNew
 from .events import KINDS, Event
 from .usage import Usage
@@ -25,6 +26,7 @@ _WITH_USAGE: dict[str, tuple[str, ...]] = {
     "compaction.intended": ("reserve",),
     "compacted": ("usage",),
     "compaction.failed": ("usage",),
+    **CHILD_USAGE,
     **USAGE_FIELDS,
 }
 _Reader = tuple[Callable[[bytes | str], Any], tuple[str, ...]]

@@ -9,10 +9,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Literal
 
+from .child_events import CHILD_KINDS, ChildEvent
 from .endings import Code, Status
 from .errors import ProviderErrorKind
 from .fork_events import Forked
-from .lease_events import LeaseChanged
+from .lease_events import Held, LeaseChanged
 from .lesson_events import LESSON_KINDS, LessonEvent
 from .messages import Compacted, ModelResponded, Prompted, ToolsFinished
 from .plans import PlanStep
@@ -39,6 +40,8 @@ class LoopStarted(Value, frozen=True, kw_only=True):
     workspace: str = ""
     definition: str = ""  # how to build it again, JSON (command line), or module:attribute
     scope: Isolation | None = None  # then the workspace is inside its folder (FR-16)
+    parent: str = ""  # the execution whose agent forked it (FR-22)
+    above: tuple[Held, ...] = ()  # what those above it may touch, from its parent outwards
 
 
 class Interrupted(Value, frozen=True, kw_only=True):
@@ -177,6 +180,7 @@ class Suspended(Value, frozen=True, kw_only=True):
     prompt: str
     choices: tuple[str, ...] = ()
     until_us: int | None = None
+    child: str = ""  # the execution inside it that asks (FR-22)
 
 
 class Answered(Value, frozen=True, kw_only=True):
@@ -346,6 +350,7 @@ Event = (
     | PlanWritten
     | StepMoved
     | LessonEvent
+    | ChildEvent
     | Stopped
 )
 
@@ -391,6 +396,7 @@ KINDS: dict[str, type[Value]] = {
     "plan.written": PlanWritten,
     "step.moved": StepMoved,
     **LESSON_KINDS,
+    **CHILD_KINDS,
     "stopped": Stopped,
 }
 MESSAGE_KINDS = ("prompted", "model.responded", "tools.finished", "compacted")

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from .usage import NO_USAGE, Usage
 from .values import Value
 
-CallKind = Literal["read", "idempotent", "mutating", "ask", "plan", "finish", "verdict", "invalid"]
+CallKind = Literal["read", "idempotent", "mutating", "ask", "plan", "fork", "finish", "verdict", "invalid"]
 """What the toolset says of a call when the response arrives; the model has no say in it.
 
 read        changes nothing: may run beside others, and again after a crash
@@ -15,6 +15,7 @@ idempotent  changes something, but twice is as once: runs alone, may run again a
 mutating    runs alone behind a durable intent; after a crash its outcome is unknown unless a probe tells
 ask         suspends until a person answers
 plan        changes the plan, and nothing else
+fork        begins a child execution, or goes on with it, and waits for what comes of it
 finish      ends act;  verdict  ends evaluate
 invalid     failed validation: never runs (AG-15)
 """

@@ -14,6 +14,7 @@ from treadle.tools.process import kill_recorded
 
 from .acceptance import ScopeEffect
 from .changes import changed_since
+from .children import ChildEffect
 from .host import Host
 from .lessons import LessonEffect
 from .map import MapEffect
@@ -42,6 +43,7 @@ class LoopEffects:
                 clock,
                 points,
                 agent.ceiling,
+                parts.above if phase == "act" else None,
             )
             for phase, agent in agents.items()
             if isinstance(agent, AgentParts)
@@ -51,6 +53,7 @@ class LoopEffects:
             if isinstance(parts.act, AgentParts)
             else None
         )
+        self.children = ChildEffect(parts.children, parts.redact, parts.output_limit, clock, points)
         self.scopes = ScopeEffect(parts.isolated, points)
         self.lessons = LessonEffect(parts.lessons, parts.redact, clock, points)
         self.rounds = RoundEffect(
@@ -69,12 +72,8 @@ class LoopEffects:
                 return await self.map.perceive(action)
             case act.IntendModel() | act.CallModel() | act.IntendCompaction() | act.Compact():
                 return await self.models[phase].perform(action, host)
-            case act.IntendTool():
-                return await self.tools[phase].intend(action, host)
-            case act.RunTools():
-                return await self.tools[phase].run(action, host)
-            case act.ProbeTool():
-                return await self.tools[phase].probe(action)
+            case act.IntendTool() | act.RunTools() | act.ProbeTool():
+                return await self.tools[phase].perform(action, host)
             case act.FinishAct():
                 return await self.rounds.finish(action, host)
             case act.RunActor():
@@ -83,6 +82,8 @@ class LoopEffects:
                 return await self._ended(action, host)
             case act.RecallLessons() | act.RunGates() | act.VoteLessons() | act.DistilLessons():
                 return await self.lessons.perform(action, host)
+            case act.RunChild() | act.EndChild():
+                return await self.children.perform(action, host)
             case act.TakeBaseline():
                 return await self._baseline(action, host)
             case act.MeasureWorkspace():

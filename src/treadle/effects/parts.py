@@ -11,6 +11,7 @@ from treadle.core.messages import Message
 from treadle.kernel.escalation import rung_of
 from treadle.kernel.states import LoopState
 from treadle.ports.callback import Actor, Check
+from treadle.ports.children import Above, Children
 from treadle.ports.model import Model
 from treadle.ports.prompt import Section
 from treadle.ports.scope import Isolated, Scope
@@ -56,5 +57,7 @@ class LoopParts:
     redact: Callable[[str], str]
     isolated: Isolated | None = None  # where the workspace is a scope of its own
     map_cache: Path | None = None  # the folder in which maps keep what they have read
+    children: Children | None = None  # that its agent may fork
+    above: Above | None = None  # of a child: what holds for its calls now
     lessons: LessonParts = LessonParts()  # noqa: RUF009 - frozen, and empty
     output_limit: int = 12_000  # characters of a tool's output that go into the prompt

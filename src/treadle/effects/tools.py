@@ -8,12 +8,13 @@ from typing import NamedTuple
 import anyio
 
 from treadle.core.errors import LedgerError, ToolError
-from treadle.core.events import ProcessStarted, ToolIntended, ToolProbed
+from treadle.core.events import Event, ProcessStarted, ToolIntended, ToolProbed
 from treadle.core.messages import Message, ToolCall, ToolResult, ToolsFinished
 from treadle.core.tokens import CHARACTERS
 from treadle.kernel.actions import IntendTool, ProbeTool, RunTools
 from treadle.kernel.marks import mark_of
 from treadle.kernel.tool_errors import classified, hint_for
+from treadle.ports.children import Above
 from treadle.ports.clock import Clock, CrashPoints
 from treadle.ports.model import Model, ToolDef
 from treadle.ports.toolset import ToolContext, ToolOutput, Toolset
@@ -54,13 +55,24 @@ class ToolEffect:
         clock: Clock,
         points: CrashPoints,
         ceiling: tuple[str, ...] | None = None,
+        above: Above | None = None,
     ) -> None:
         self.toolset, self.redact, self.room = toolset, redact, room
         self.output_limit = room.call
         self.clock, self.points = clock, points
         self._tools: tuple[ToolDef, ...] = ()
         self._polling: frozenset[str] = frozenset()
-        self.gate = LeaseGate(toolset, ceiling, clock)
+        self.gate = LeaseGate(toolset, ceiling, clock, above)
+
+    async def perform(self, action: IntendTool | RunTools | ProbeTool, host: Host) -> Event:
+        """The one outcome of it."""
+        match action:
+            case IntendTool():
+                return await self.intend(action, host)
+            case RunTools():
+                return await self.run(action, host)
+            case ProbeTool():
+                return await self.probe(action)
 
     async def intend(self, action: IntendTool, host: Host) -> ToolIntended | ToolsFinished:
         """What the call is about to change; a call that cannot succeed is answered at once and never starts."""

@@ -20,6 +20,15 @@ def spend(
     return replace(state, total=total, act=_add(state.act, turns, usage, us, in_doubt))
 
 
+def spend_in_act(state: LoopState, *, turns: int, usage: Usage, in_doubt: Usage) -> LoopState:
+    """The same for what is act's, whatever is at work now."""
+    return replace(
+        state,
+        total=_add(state.total, turns, usage, 0, in_doubt),
+        act=_add(state.act, turns, usage, 0, in_doubt),
+    )
+
+
 def _add(to: Counters, turns: int, usage: Usage, us: int, in_doubt: Usage) -> Counters:
     return Counters(
         turns=to.turns + turns,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from treadle.core.endings import Code, Status
 from treadle.core.events import Event, Phase, Probe, SuspensionKind
 from treadle.core.messages import Cause, Depth, Prompted, ToolCall
@@ -140,6 +142,29 @@ class DistilLessons(Value, frozen=True, kw_only=True):
     """Keep what accepted work taught: a barrier. Ends in LessonsDistilled."""
 
 
+class Allowance(Value, frozen=True, kw_only=True):
+    """The most that a child may have used in all; None: no limit."""
+
+    turns: int | None = None
+    usd: Decimal | None = None
+    tokens: int | None = None
+    us: int | None = None  # from now on: its parent's time runs while it does
+
+
+class RunChild(Value, frozen=True, kw_only=True):
+    """Let a child execution begin, or go on with what was answered: a barrier. Ends in ToolsFinished, Suspended or Interrupted."""
+
+    key: str
+    call: ToolCall
+    allowance: Allowance
+
+
+class EndChild(Value, frozen=True, kw_only=True):
+    """End a child that nobody waits for any more, and count what it has used: a barrier. Ends in ChildEnded."""
+
+    child: str
+
+
 class Wait(Value, frozen=True, kw_only=True):
     """Nothing to do until an answer, or until that wall time. `kind` "back-off" is a wait of the engine's own."""
 
@@ -176,6 +201,8 @@ Action = (
     | RunGates
     | VoteLessons
     | DistilLessons
+    | RunChild
+    | EndChild
     | Wait
     | Finish
 )

@@ -16,7 +16,7 @@ from treadle.core.messages import ModelResponded, ResultStatus, ToolCall, ToolRe
 from treadle.core.settings import AgentSettings
 from treadle.core.values import replace
 
-from . import guards, permission, plan, texts, window
+from . import children, guards, permission, plan, texts, window
 from .actions import Action, CallModel, FinishAct, IntendModel, IntendTool, ProbeTool, Record, RunTools, Wait
 from .budget import turns_left
 from .marks import mark_of
@@ -139,6 +139,8 @@ def _tool_action(state: LoopState) -> Action:
             return Record(event=plan.answer_call(state, head, key))
         case "finish" | "verdict":
             return _answer(agent, _ending_results(state, start))
+        case "fork" if not gated(state):
+            return children.due(state, head, key)
         case _ if gated(state):  # at dispatch, whatever the prompt said (AG-07)
             return _answer(agent, (ToolResult(id=head.id, content=texts.GATED, status="error"),))
         case _:

@@ -35,6 +35,8 @@ def evaluate_counters(state: LoopState) -> Counters:
 def possibly_charged(state: LoopState) -> Usage:
     """What is in doubt, and what would be if the owner died now: intents without an outcome (LG-04)."""
     in_flight = sum((charge.reserve for charge in state.charges), state.agent.reserve if state.agent.call else NO_USAGE)
+    if state.child is not None and state.child.running:
+        in_flight += state.child.reserve
     return state.total.in_doubt + in_flight
 
 

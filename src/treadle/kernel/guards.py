@@ -182,7 +182,7 @@ def results_in(
     counters = state.agent.guards
     batch, failures, blind = counters.batch, counters.failures, not counters.measured
     for call, result in zip(calls, results, strict=True):
-        ran = result.status != "not-run" and call.kind in ("mutating", "idempotent")
+        ran = result.status != "not-run" and call.kind in ("mutating", "idempotent", "fork")
         if ran or call.kind == "ask":
             failures = ()  # the world may be another one now
             blind = blind or not result.changed

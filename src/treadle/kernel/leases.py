@@ -10,14 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Literal
 
 from treadle.core.errors import InputError
+from treadle.core.lease_events import Held, Lease, LeaseScope
 from treadle.core.messages import ToolCall
-from treadle.core.values import Value
 
-LeaseScope = Literal["turn", "step", "loop"]
-LeaseOp = Literal["grant", "revoke"]
 REQUEST = "request_permission"
 MOST = 200  # leases of one loop; an older one of the same capability is replaced
 LONGEST = 200  # characters of a capability
@@ -26,17 +23,6 @@ _NAMESPACE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*|\*")
 _FILES = ("fs.read", "fs.write", "fs.delete")
 _SHELL = re.compile(r"[;&|<>`\n\r]|\$\(|\$\{")
 _ANY = ("", "*", "**")
-
-
-class Lease(Value, frozen=True, kw_only=True):
-    """One grant or revocation as it was given."""
-
-    id: str
-    op: LeaseOp
-    capability: str
-    scope: LeaseScope
-    expires_at_us: int | None = None
-    by: str = ""  # a person's name, policy, or gate
 
 
 def parse(capability: str) -> tuple[str, str]:
@@ -150,6 +136,25 @@ def refusal(
             grantable = ceiling is None or any(matches(capability, target) for capability in ceiling)
             return target, grantable
     return None
+
+
+def refused_above(
+    above: tuple[Held, ...], call: ToolCall, touches: Iterable[str], now_us: int
+) -> tuple[str, bool] | None:
+    """The same of a child's call, for those above it: none of them may lack what the child touches (FR-22)."""
+    for held in above:
+        if (found := refusal(held.ceiling, held.leases, call, touches, now_us)) is not None:
+            return found[0], False
+    return None
+
+
+def lacking_above(above: tuple[Held, ...], capability: str) -> bool:
+    """Whether one of those above lacks a capability, so that nobody may grant it to the child."""
+    return any(
+        held.ceiling is not None
+        and not within([lease.capability for lease in held.leases if lease.op == "grant"], capability)
+        for held in above
+    )
 
 
 def capability_of(target: str) -> str:

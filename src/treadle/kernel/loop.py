@@ -20,7 +20,7 @@ from treadle.core.values import Value, replace
 
 from . import agent as agents
 from . import carried as carry
-from . import forking, gates, guards, lessons, permission, plan_fold, reopening, scopes, texts, window
+from . import children, forking, gates, guards, lessons, permission, plan_fold, reopening, scopes, texts, window
 from .accounts import settle_charges as _settle_charges
 from .accounts import spend as _spend
 from .accounts import unmetered_doubt as _unmetered_doubt
@@ -42,13 +42,15 @@ def _next(state: LoopState) -> Action:
     if state.pending is not None:
         return Wait(kind=state.pending.kind, id=state.pending.id, until_us=state.pending.until_us)
     if state.status != "running":
-        return lessons.after(state) or Finish(status=state.status, code=state.code)
+        return children.left(state) or lessons.after(state) or Finish(status=state.status, code=state.code)
     if (action := scopes.due(state)) is not None:
         return action
     if (end := decided(state, boundary=at_boundary(state))) is not None:
         return lessons.before(state, end) or Record(event=end)
     if state.phase == "act":
         return lessons.recall(state) or _act(state)
+    if state.child is not None and (action := children.left(state)) is not None:
+        return action
     return gates.due(state) or _evaluate(state)
 
 
@@ -129,6 +131,8 @@ def _on_started(state: LoopState, e: ev.LoopStarted) -> LoopState:
         scope=scopes.opened(e),
         agent=AgentState(prompt=e.task),
         carried=carry.started(e.settings.granted),
+        parent=e.parent,
+        above=e.above,
     )
 
 
@@ -224,6 +228,10 @@ def _on_tools_finished(state: LoopState, e: ToolsFinished) -> LoopState:
     touched = state.touched or (act and any(map(carry.changed_something, e.results)))
     carried = carry.after_results(state.carried, old.calls[old.answered :], e.results, seq, act=act)
     carried = carried if agent.calls else carry.turn_over(carried)
+    if state.child is not None:
+        state = children.answered(
+            state, old.calls[old.answered :][: len(e.results)], agents.call_key(state, old.answered)
+        )
     state = _spend(plan_fold.fold_results(state, e), us=e.us)
     return replace(state, agent=agent, answer=None, processes=(), touched=touched, carried=carried)
 
@@ -348,6 +356,8 @@ def _next_act(state: LoopState, feedback: str) -> AgentState:
 
 
 def _on_suspended(state: LoopState, e: ev.Suspended) -> LoopState:
+    if e.child:
+        return children.suspended(state, e)
     if e.kind == "quota":
         return replace(state, pending=e, status="paused", code="quota")
     code = "question" if e.kind == "question" else "approval"
@@ -358,7 +368,7 @@ def _on_answered(state: LoopState, e: ev.Answered) -> LoopState:
     pending = state.pending
     if pending is None or pending.id != e.id or pending.kind == "quota":
         raise AnswerRefused(f"{e.id!r} is not the open question")
-    if pending.kind == "plan":
+    if pending.kind == "plan" and not pending.child:
         return plan_fold.fold_answered(state, e)
     return replace(state, pending=None, answer=e, status="running", code="")
 
@@ -435,5 +445,6 @@ _FOLD: dict[type[Value], Callable[[LoopState, Any], LoopState]] = {
     **plan_fold.FOLD,
     **gates.FOLD,
     **lessons.FOLD,
+    **children.FOLD,
     ev.Stopped: _on_stopped,
 }

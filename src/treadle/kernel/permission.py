@@ -10,7 +10,7 @@ from treadle.core.values import replace
 
 from . import texts
 from .actions import Action, Record
-from .leases import REQUEST, Lease, parse, with_lease, within
+from .leases import REQUEST, Lease, lacking_above, parse, with_lease, within
 from .states import LoopState
 
 
@@ -29,7 +29,7 @@ def ask_for_leave(state: LoopState, call: ToolCall, key: str) -> Action | None:
     except InputError as error:
         return _told(state, call, f"argument error: {error}", failed=True)
     ceiling = state.settings.ceiling
-    if ceiling is not None and not within(ceiling, capability):
+    if (ceiling is not None and not within(ceiling, capability)) or lacking_above(state.above, capability):
         text = f"permission error: {capability} is beyond what anybody may grant here. Find another way, or finish and say so."
         return _told(state, call, text, failed=True)
     prompt = f"May it have {capability}? It says why: {reason}"

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from treadle.core.endings import Code, Status
 from treadle.core.events import Answered, Phase, Probe, StepStatus, Suspended
+from treadle.core.lease_events import Held
 from treadle.core.messages import Origin, ToolCall
 from treadle.core.plans import PlanStep
 from treadle.core.scope_events import Closing, Isolation
@@ -78,6 +79,20 @@ class Charge(Value, frozen=True, kw_only=True):
 
     receipt: str
     reserve: Usage
+
+
+class ChildAccount(Value, frozen=True, kw_only=True):
+    """What a loop knows of the child that its agent has forked last (FR-22)."""
+
+    call: str = ""  # key of the call that waits for it
+    child: str = ""  # its execution
+    name: str = ""
+    reserve: Usage = NO_USAGE  # what it may still add, while it runs
+    running: bool = False  # it was let go, and has not been counted since
+    asks: str = ""  # the request that this agent is to answer
+    turns: int = 0  # counted so far, as the rest
+    usage: Usage = NO_USAGE
+    in_doubt: Usage = NO_USAGE
 
 
 class StepState(Value, frozen=True, kw_only=True):
@@ -185,6 +200,10 @@ class LoopState(Value, frozen=True, kw_only=True):
     scope: ScopeState | None = None  # where act has an isolated one
     memory: Memory = Memory()
     forked: str = ""  # execution@record that it goes on from; empty: it was started
+    child: ChildAccount | None = None
+    children: tuple[tuple[str, str], ...] = ()  # execution and name of all that it has forked, oldest first
+    parent: str = ""  # the execution that forked it
+    above: tuple[Held, ...] = ()  # what those above it may touch, from its parent outwards
     pending: Suspended | None = None
     answer: Answered | None = None
 

@@ -19,12 +19,13 @@ from treadle.core.events import (
     PlanWritten,
     StepMoved,
     Stopped,
+    Suspended,
 )
 from treadle.core.plans import PlanStep, plan_digest
 from treadle.core.settings import with_guards
 from treadle.core.values import Value
 
-from .leases import parse, within
+from .leases import lacking_above, parse, within
 from .plan import known_step
 from .states import LoopState
 
@@ -180,6 +181,8 @@ def _lease(state: LoopState, change: ChangeLease, at_us: int) -> LeaseChanged:
     ceiling = state.settings.ceiling
     if change.op == "grant" and ceiling is not None and not within(ceiling, change.capability):
         raise InputError(f"{change.capability} is beyond the ceiling of this loop: {', '.join(ceiling) or 'nothing'}.")
+    if change.op == "grant" and lacking_above(state.above, change.capability):
+        raise InputError(f"{change.capability} is more than {state.parent} has, whose child this is.")
     if change.for_us is not None and change.for_us <= 0:
         raise InputError("A lease that ends before it begins grants nothing.")
     return LeaseChanged(
@@ -219,7 +222,15 @@ def check_answer(state: LoopState, answer: Answer) -> None:
         raise AnswerRefused(
             "A rejected plan needs a reason, for the model to plan anew (--reason); or end it: treadle plan reject --end."
         )
-    if answer.end and (pending.kind != "plan" or answer.decision != "reject"):
+    if answer.end:
+        _check_end(pending, answer)
+
+
+def _check_end(pending: Suspended, answer: Answer) -> None:
+    """AnswerRefused unless it is a plan of its own that is rejected for good."""
+    if pending.child:
+        raise AnswerRefused(f"That plan is one of {pending.child}: treadle plan reject {pending.child} --end.")
+    if pending.kind != "plan" or answer.decision != "reject":
         raise AnswerRefused(f"{pending.id!r} is no plan that could be rejected; treadle cancel ends an execution.")
 
 
@@ -239,6 +250,8 @@ def _edited(state: LoopState, edit: EditPlan) -> PlanWritten:
     if plan_digest(edit.steps) == state.plan.digest:
         raise InputError("That is the plan as it is; nothing was changed.")
     pending = state.pending
+    if pending is not None and pending.child:
+        raise InputError(f"Its child {pending.child} waits for an answer: edit that one's plan, or answer it first.")
     withdraws = pending.id if pending is not None and pending.kind == "plan" else ""
     return PlanWritten(steps=edit.steps, by="person", actor=edit.actor, withdraws=withdraws)
 

@@ -42,7 +42,22 @@ PLAN_MODE = (
 )
 PLAN_MODE_WAITS = "Plan mode: a person has not approved this plan, so nothing may be changed. Only the tools that read and write_plan work:"
 GATED = "permission error: in plan mode nothing is changed before a person has approved the plan. Only reading and write_plan work."
+GATED_ABOVE = "the plan that this child works for has no approval now: nothing may be changed."
 FINISH_GATED = "there is nothing to finish: in plan mode a person approves the plan first. Call write_plan(steps)."
+
+
+NO_CHILD_ASKS = "no child waits for your answer."
+NOTHING_LEFT_TO_FORK = "nothing is left of the budget that a child could use. Go on yourself, or finish."
+
+
+def child_asks_first(name: str) -> str:
+    """Why another child cannot be forked."""
+    return f"{name} still waits for your answer: answer_child(answer) first."
+
+
+def too_many_children(most: int) -> str:
+    """Why no more can be forked."""
+    return f"this loop has forked {most} children, and may fork no more. Go on yourself, or finish."
 
 
 def plan_taken(plan: str, *, gated: bool) -> str:

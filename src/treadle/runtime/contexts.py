@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import anyio
 
 from treadle.core import workflow_events as ev
+from treadle.core.digests import child_id as digest_id
 from treadle.core.errors import ChildFailed, InvalidOutput, InvalidReceipt, OutsideRound, UnknownDependency
 from treadle.core.redaction import redact_json
 from treadle.core.strict_json import from_json, to_json
@@ -42,14 +42,11 @@ from .workflow_journal import WorkflowJournal
 
 T = TypeVar("T")
 RECEIPT_LENGTH, RECEIPTS_A_TASK = 512, 65_536
-_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 def child_id(execution_id: str, task: str, round: int, phase: str, key: str) -> str:
-    """The id of an execution inside a phase: the same for every replay, and no prefix of its parent's."""
-    digest = blake2b("\0".join((execution_id, task, str(round), phase, key)).encode(), digest_size=10).digest()
-    number = int.from_bytes(digest, "big")
-    return "".join(_LETTERS[number >> shift & 31] for shift in range(75, -5, -5))
+    """The id of an execution inside a phase."""
+    return digest_id(execution_id, task, str(round), phase, key)
 
 
 class EventSignal(Signal):

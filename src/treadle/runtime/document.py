@@ -32,6 +32,7 @@ def document(execution_id: str, state: LoopState, *, signal: str = "") -> dict[s
             "prompt": pending.prompt,
             "choices": list(pending.choices),
             "until_us": pending.until_us,
+            **({"child": pending.child} if pending.child else {}),
         },
         "rounds": state.round,
         "phase": state.phase,
@@ -57,9 +58,24 @@ def document(execution_id: str, state: LoopState, *, signal: str = "") -> dict[s
         "task": state.task,
         "workspace": state.workspace,
         **({"forked": state.forked} if state.forked else {}),
+        **({"parent": state.parent} if state.parent else {}),
+        **({"children": _children(state)} if state.children else {}),
         **({} if state.scope is None else {"scope": _scope(state.scope)}),
         "exit_code": exit_code(state.status, state.code, signal=signal),
     }
+
+
+def _children(state: LoopState) -> list[dict[str, Any]]:
+    """All that its agent has forked, oldest first; `waits_for` of the one at work: a person, or this very agent."""
+    at_work = state.child
+    found: list[dict[str, Any]] = []
+    for child, name in state.children:
+        one: dict[str, Any] = {"execution_id": child, "name": name, "open": False}
+        if at_work is not None and at_work.child == child:
+            waits_for = "agent" if at_work.asks else state.pending.kind if state.pending is not None else None
+            one |= {"open": True, "waits_for": waits_for, "reserved_usd": at_work.reserve.cost_usd}
+        found.append(one)
+    return found
 
 
 def _scope(scope: ScopeState) -> dict[str, Any]:

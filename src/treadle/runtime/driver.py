@@ -22,6 +22,7 @@ from .journal import Journal
 Rest = act.Finish | act.Wait
 INTENTS = (act.IntendModel, act.IntendCompaction)
 LESSONS = (act.VoteLessons, act.DistilLessons)
+CHILDREN = (act.RunChild, act.EndChild)  # a child is given what is left of the time, and keeps to it itself
 BARRIERS = (
     act.CallModel,
     act.Compact,
@@ -30,9 +31,10 @@ BARRIERS = (
     act.RunCheck,
     act.RunGates,
     act.CloseScope,
+    *CHILDREN,
     *LESSONS,
 )
-UNTIMED = (act.Conclude, act.CloseScope, *LESSONS)  # an accepted round is not undone by a limit
+UNTIMED = (act.Conclude, act.CloseScope, *CHILDREN, *LESSONS)  # an accepted round is not undone by a limit
 LINGER_S = 0.005  # how long reads may run until the response that asked for them is written by itself
 INBOX_S = 0.3  # how long a request from outside may lie unread while an effect runs
 

@@ -34,6 +34,16 @@ class PendingOut(BaseModel):
     prompt: str
     choices: list[str] = []
     until_us: int | None = None
+    child: str = ""  # the execution inside it that asks
+
+
+class ChildOut(BaseModel):
+    """An execution that this one's agent has forked. `open`: it is at work, or waits for whoever `waits_for` names."""
+
+    execution_id: str
+    name: str
+    open: bool = False
+    waits_for: str | None = None
 
 
 class OutcomeOut(BaseModel):
@@ -72,6 +82,7 @@ class ExecutionOut(BaseModel):
     workspace: str = ""
     owner_alive: bool = False
     parent: str = ""
+    children: list[ChildOut] = []
 
 
 class ExecutionsOut(BaseModel):

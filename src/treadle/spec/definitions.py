@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 LEAST_WINDOW = 2_000  # tokens: prompt, tools and an answer hardly fit into less
 LEAST_RATIO = 0.1
 MOST_GATES = 16
+MOST_KINDS = 32
 GATE_NAME = r"[\w.-]{1,40}"
 LESSON_MODES = ("off", "recall", "on")
 
@@ -58,6 +59,33 @@ class Rung:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Child:
+    """A loop that an agent may fork (FR-22): an execution of its own, which the agent waits for.
+
+    `about` tells the agent what it is for; its task is a text. Without a workspace of its own it works in its parent's. It has no
+    more leases than its parent, at most what is left of its parent's budget, and the parent's guards where it names no others.
+    `answers`: who answers what it asks and judges what it leaves to a person: a person, or its parent's agent. Leave and
+    plans are always a person's to give.
+    """
+
+    loop: Loop
+    about: str
+    answers: Literal["person", "agent"] = "person"
+
+    def __post_init__(self) -> None:
+        if not self.about.strip():
+            raise DefinitionError("A child needs a line that says what it is for (about).")
+        if self.answers not in ("person", "agent"):
+            raise DefinitionError(f"answers is person or agent, not {self.answers!r}.")
+        if self.loop.input_type not in (None, str):
+            raise DefinitionError(f"The child {self.loop.name} must take a text: an agent words its task.")
+
+
+def _no_children() -> Mapping[str, Child]:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Agent:
     """An agent with tools.
 
@@ -66,7 +94,7 @@ class Agent:
     actor's own policy: they count over all its rounds, and reaching one stops the loop (FR-09). `escalate_to` is the ladder
     above `model`: the next one takes over, to the end of the loop, after `escalate_after` rejections in a row (0: not for
     that), when a guard would stop it, or when its provider fails for good. A name of the same provider is reached at the same
-    address, with the same key.
+    address, with the same key. With `children` it has the tool `fork`, and may hand tasks to those.
     """
 
     model: str | Model
@@ -103,6 +131,7 @@ class Agent:
     )
     escalate_to: Sequence[str | Model | Rung] = ()
     escalate_after: int = 2
+    children: Mapping[str, Child] = field(default_factory=_no_children)
 
     def __post_init__(self) -> None:
         if isinstance(self.model, str) and not self.model.strip():
@@ -127,6 +156,7 @@ class Agent:
         if any(type(one) is not int or not 0 < one < 100 for one in self.warn_at):
             raise DefinitionError(f"warn_at lists whole per cents between 0 and 100, not {self.warn_at!r}.")
         _at_least("map_budget", self.map_budget, 0)
+        check_children(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,6 +260,21 @@ def check_guards(guards: Mapping[str, int]) -> None:
         with_guards(Guards(), guards)
     except ConfigurationError as error:
         raise DefinitionError(str(error)) from error
+
+
+def check_children(agent: Agent) -> None:
+    """DefinitionError for a child without a usable name, or one that no lease could hold."""
+    if len(agent.children) > MOST_KINDS:
+        raise DefinitionError(f"An agent has at most {MOST_KINDS} children to choose from, not {len(agent.children)}.")
+    for name, child in agent.children.items():
+        if not re.fullmatch(GATE_NAME, name):
+            raise DefinitionError(
+                f"{name!r} is no name of a child: up to 40 letters, digits, dots, dashes and underscores."
+            )
+        if agent.allow is not None and not isinstance(child.loop.act, Agent):
+            raise DefinitionError(
+                f"The child {name} is acted by a command or a function, which no lease holds, and its parent has leases (allow)."
+            )
 
 
 def check_gates(gates: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TextIO
 import msgspec
 
 from treadle.core import events as ev
+from treadle.core.child_events import ChildIntended
 from treadle.core.messages import MapGiven, Prompted
 from treadle.core.spoken import count, map_words, one_line
 from treadle.kernel.states import LoopState
@@ -105,6 +106,8 @@ def _of_round(event: ev.Event, state: LoopState) -> Line | None:
 def _of_people(event: ev.Event) -> Line | None:
     """What came from outside the loop. A question is asked at the terminal or told by the banner."""
     match event:
+        case ChildIntended():
+            return Line(f"  {one_line(event.name, 40)} is at work: {event.child}", "quiet")
         case ev.Suspended() if event.kind == "quota":
             return Line(f"  {one_line(event.prompt, 160)}", "wait")
         case ev.Answered():

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from treadle.core import child_events as ce
 from treadle.core import events as ev
 from treadle.core import lesson_events as le
 from treadle.core.messages import Compacted, ModelResponded, Prompted, ToolsFinished
@@ -34,6 +35,7 @@ def describe(event: Any) -> str:
         or _of_guards(event)
         or _of_window(event)
         or _of_lessons(event)
+        or _of_children(event)
         or _fields(event)
     )
 
@@ -206,6 +208,24 @@ def _of_lessons(event: Any) -> str:
             made = "; ".join(f"{one.lesson_id} ({one.state}): {one_line(one.text, 120)}" for one in event.lessons)
             lost = f"recoveries of gates discarded: {event.discarded}" if event.discarded else ""
             return ", ".join(text for text in (made, lost, one_line(event.note, 160)) if text) or "nothing"
+        case _:
+            return ""
+
+
+def _of_children(event: Any) -> str:
+    match event:
+        case ce.ChildIntended():
+            most = f", at most {money(event.reserve.cost_usd)} more" if event.reserve.cost_usd else ""
+            return f"{one_line(event.name, 40)} {event.child}{most}"
+        case ce.ChildUsed():
+            asks = "; it asks this agent" if event.asks else ""
+            doubt = f" (+ {money(event.in_doubt.cost_usd)} in doubt)" if event.in_doubt.cost_usd else ""
+            spent = f"{count(event.turns, 'turn')}, {money(event.usage.cost_usd)}{doubt}"
+            return f"{event.child}: {spent}{asks}"
+        case ce.ChildWoken() | ce.ChildEnded():
+            return event.child
+        case ce.ParentSaid():
+            return f"by {event.parent}"
         case _:
             return ""
 

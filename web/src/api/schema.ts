@@ -797,6 +797,23 @@ export interface components {
             stored: string;
         };
         /**
+         * ChildOut
+         * @description An execution that this one's agent has forked. `open`: it is at work, or waits for whoever `waits_for` names.
+         */
+        ChildOut: {
+            /** Execution Id */
+            execution_id: string;
+            /** Name */
+            name: string;
+            /**
+             * Open
+             * @default false
+             */
+            open: boolean;
+            /** Waits For */
+            waits_for?: string | null;
+        };
+        /**
          * CompactIn
          * @description How deep: micro trims old outputs, auto folds early turns, full leaves a summary and what is pinned.
          */
@@ -913,6 +930,11 @@ export interface components {
              * @default 0
              */
             act_turns_taken: number;
+            /**
+             * Children
+             * @default []
+             */
+            children: components["schemas"]["ChildOut"][];
             /** Code */
             code: string;
             /**
@@ -1438,6 +1460,11 @@ export interface components {
          * @description What it waits for.
          */
         PendingOut: {
+            /**
+             * Child
+             * @default
+             */
+            child: string;
             /**
              * Choices
              * @default []

@@ -49,7 +49,7 @@ async def executions(
         if status in ("", one.document["status"])
         and (not wanted or any(wanted in str(one.document.get(name, "")).casefold() for name in SEARCHED))
     ]
-    spent = sum(float(one.document["cost_usd"]) for one in known)
+    spent = sum(float(one.document["cost_usd"]) for one in known if not one.parent)
     return schemas.ExecutionsOut(
         executions=[projections.listed(one) for one in found[:limit]], counts=counts, spent_usd=spent
     )
