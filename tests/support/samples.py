@@ -43,7 +43,7 @@ EVENTS: tuple[Value, ...] = (
         workspace="/w",
         definition="m:a",
         scope=ev.Isolation(origin="/w", folder="/s", branch="treadle/e", base="b", target="main", on_accept="merge"),
-        parent="p",
+        forked_by="p",
         above=(HELD,),
     ),
     ev.Interrupted(epoch=2, reason="taken-over", us=3),
@@ -137,7 +137,9 @@ EVENTS: tuple[Value, ...] = (
     ce.ChildUsed(child="e", usage=USAGE, in_doubt=USAGE, turns=2, asks="q"),
     ce.ChildWoken(child="e"),
     ce.ChildEnded(child="e"),
-    ce.ParentSaid(parent="p", above=(HELD,), max_turns=1, max_cost_usd=Decimal("0.5"), max_tokens=2, max_duration_us=3),
+    ce.ParentSaid(
+        forked_by="p", above=(HELD,), max_turns=1, max_cost_usd=Decimal("0.5"), max_tokens=2, max_duration_us=3
+    ),
     ev.CompactionRequested(depth="full", actor="a", at_us=1, by="guard"),
     ev.CompactionIntended(
         call="c",

@@ -40,7 +40,7 @@ class Parent:
     def said(self, limits: Allowance, used_us: int) -> ParentSaid:
         """What is recorded of it with the child."""
         return ParentSaid(
-            parent=self.execution_id,
+            forked_by=self.execution_id,
             above=self.above.held(),
             max_turns=limits.turns,
             max_cost_usd=limits.usd,

@@ -111,7 +111,7 @@ async def _forked_by(ledger: Ledger, execution_id: str) -> str:
     """The loop whose agent forked it, as its first record says; empty: nobody's did."""
     (first,) = await ledger.records(execution_id, after=0, to=1)
     event: Any = decode(first.kind, first.version, first.body)
-    return event.parent if isinstance(event, LoopStarted) else ""
+    return event.forked_by if isinstance(event, LoopStarted) else ""
 
 
 def _is(name: str, child: str) -> bool:

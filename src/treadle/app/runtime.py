@@ -154,7 +154,7 @@ class Runtime:
             workspace=built.workspace,
             definition=definition,
             scope=isolation,
-            parent="" if parent is None else parent.execution_id,
+            forked_by="" if parent is None else parent.execution_id,
             above=() if parent is None else parent.held,
         )
         effects = await self._effects(built, execution_id, parent)

@@ -43,7 +43,7 @@ class ChildEnded(Value, frozen=True, kw_only=True):
 class ParentSaid(Value, frozen=True, kw_only=True):
     """In the child's records: the parent's guards, and the most that it may have used in all. They may rise and fall."""
 
-    parent: str
+    forked_by: str
     above: tuple[Held, ...] = ()  # what those above it may touch, from its parent outwards
     max_turns: int | None = None
     max_cost_usd: Decimal | None = None

@@ -40,7 +40,7 @@ class LoopStarted(Value, frozen=True, kw_only=True):
     workspace: str = ""
     definition: str = ""  # how to build it again, JSON (command line), or module:attribute
     scope: Isolation | None = None  # then the workspace is inside its folder (FR-16)
-    parent: str = ""  # the execution whose agent forked it (FR-22)
+    forked_by: str = ""  # the execution whose agent forked it (FR-22)
     above: tuple[Held, ...] = ()  # what those above it may touch, from its parent outwards
 
 

@@ -188,7 +188,7 @@ def told_by_parent(state: LoopState, e: ParentSaid) -> LoopState:
         max_tokens=e.max_tokens,
         max_duration_us=e.max_duration_us,
     )
-    return replace(state, parent=e.parent, above=e.above, settings=replace(state.settings, limits=limits))
+    return replace(state, parent=e.forked_by, above=e.above, settings=replace(state.settings, limits=limits))
 
 
 def forked_away(state: LoopState) -> LoopState:

@@ -131,7 +131,7 @@ def _on_started(state: LoopState, e: ev.LoopStarted) -> LoopState:
         scope=scopes.opened(e),
         agent=AgentState(prompt=e.task),
         carried=carry.started(e.settings.granted),
-        parent=e.parent,
+        parent=e.forked_by,
         above=e.above,
     )
 

@@ -225,7 +225,7 @@ def _of_children(event: Any) -> str:
         case ce.ChildWoken() | ce.ChildEnded():
             return event.child
         case ce.ParentSaid():
-            return f"by {event.parent}"
+            return f"by {event.forked_by}"
         case _:
             return ""
 
