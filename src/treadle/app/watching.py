@@ -18,7 +18,7 @@ from treadle.ports.ledger import ExecutionRow, Ledger, Record
 from treadle.ports.observer import Progress
 from treadle.runtime.journal import load_state
 from treadle.runtime.workflow_journal import KIND, load_workflow
-from treadle.telemetry.live import brief
+from treadle.telemetry.said import brief
 from treadle.telemetry.throughput import Snapshot, Window
 
 from .listing import AnyState, document_of

@@ -13,6 +13,7 @@ from .values import one_of
 
 if TYPE_CHECKING:
     from treadle.app.window import Window
+    from treadle.kernel.window_state import WindowState
 
     from .place import Place
 
@@ -130,7 +131,7 @@ def _print_history(console: Any, now: Window) -> None:
     state = now.state
     console.print(
         f"compactions {state.compactions}, saved {state.saved:,} tokens; summaries took {state.spent.requests} requests, "
-        f"{money(state.spent.cost_usd)}; breaker {'open' if state.open else 'closed'}",
+        f"{money(state.spent.cost_usd)}; breaker {_breaker(state)}",
         soft_wrap=True,
     )
     usage = now.cached
@@ -140,6 +141,15 @@ def _print_history(console: Any, now: Window) -> None:
     )
     if state.wanted is not None:
         console.print(f"a {state.wanted.depth} compaction is asked for by {state.wanted.actor}")
+
+
+def _breaker(state: WindowState) -> str:
+    from treadle.kernel.window import shrinks_to_close
+
+    if not state.open:
+        return "closed"
+    left = max(1, shrinks_to_close(state) - state.shrinks)
+    return f"open: no summary until {left} more compaction{'s' * (left > 1)} shrank the window, or --compact auto"
 
 
 def _cells(parts: list[tuple[str, int]]) -> list[tuple[str, int]]:

@@ -27,6 +27,7 @@ MICRO_LEAVES = 10  # per cent of the window below the trigger that trimming must
 FULL_AT = 95  # per cent of the window from which on only the deepest will do
 SHRUNK = 5  # per cent that a compaction must save to count as one; and it must get below the trigger
 BREAKER = 3  # failures, or compactions that did not shrink, until it opens
+PATIENCE = 5  # times that it opens, after which the shrinks that close it double no further
 LOOK_BACK = 64  # messages among which the last count of the provider is looked for
 
 
@@ -112,6 +113,11 @@ def opens_after_failure(window: WindowState, by: str) -> bool:
     return by != "person" and not window.open and window.failures + 1 >= BREAKER
 
 
+def shrinks_to_close(window: WindowState) -> int:
+    """One the first time. What trimming saved says nothing of summaries: each vain trial after it doubles the wait."""
+    return 2 ** (min(max(window.trips, 1), PATIENCE) - 1)
+
+
 def boundary_action(state: LoopState) -> Action | None:
     """What the window wants before the next request is intended; None nearly always."""
     window = window_of(state)
@@ -140,14 +146,14 @@ def compact_action(state: LoopState) -> Action:
 
 
 def _judged(window: WindowState, settings: AgentSettings) -> ev.CompactionJudged:
-    """While the breaker is closed a window that is still as full as the trigger was not shrunk: each turn would pay again."""
+    """A window that is still as full as the trigger was not shrunk, however much was saved: each turn would pay again."""
     saved = window.watch - window.outcome
     shrunk = saved * 100 >= window.watch * SHRUNK
-    if shrunk and not window.open and window.prompt is not None:
+    if shrunk and window.prompt is not None:
         shrunk = window.outcome * 100 < settings.compact_at * budget_of(window.prompt, window.ceiling)
     breaker: Literal["", "opens", "closes"] = ""
     if shrunk and window.open:
-        breaker = "closes"
+        breaker = "closes" if window.shrinks + 1 >= shrinks_to_close(window) else ""
     elif not shrunk and not window.open and window.futile + 1 >= BREAKER:
         breaker = "opens"
     return ev.CompactionJudged(before=window.watch, after=window.outcome, saved=saved, shrunk=shrunk, breaker=breaker)
@@ -210,6 +216,7 @@ def compacted(state: LoopState, event: Compacted, seq: int) -> LoopState:
         failures=0 if event.call or by_person else window.failures,
         futile=0 if by_person else window.futile,
         open=window.open and not by_person,
+        trips=0 if by_person else window.trips,
         compactions=window.compactions + 1,
         spent=window.spent + event.usage if event.call else window.spent,
     )
@@ -232,6 +239,8 @@ def failed(state: LoopState, event: ev.CompactionFailed) -> LoopState:
         tried=True,
         failures=window.failures + counts,
         open=window.open or event.opens,
+        trips=window.trips + event.opens,
+        shrinks=0 if event.opens else window.shrinks,
         spent=window.spent + event.usage if event.usage.requests else window.spent,
     )
     step = "ready" if agent.step == "compacting" else agent.step
@@ -241,9 +250,11 @@ def failed(state: LoopState, event: ev.CompactionFailed) -> LoopState:
 
 
 def judged(state: LoopState, event: ev.CompactionJudged) -> LoopState:
-    """Tokens saved are totalled; one that shrank forgives those that did not."""
+    """Tokens saved are totalled. One that shrank forgives those that did not; a breaker that closes gives one summary its chance."""
     window = window_of(state)
-    is_open = event.breaker == "opens" or (window.open and event.breaker != "closes")
+    closes, opens = event.breaker == "closes", event.breaker == "opens"
+    is_open = opens or (window.open and not closes)
+    of_use = event.shrunk and not window.open and not window.failures  # a failed one is forgiven by a summary alone
     window = replace(
         window,
         watch=0,
@@ -251,7 +262,9 @@ def judged(state: LoopState, event: ev.CompactionJudged) -> LoopState:
         outcome=0,
         saved=window.saved + event.saved,
         futile=0 if event.shrunk else window.futile + 1,
-        failures=0 if event.breaker == "closes" else window.failures,
+        failures=BREAKER - 1 if closes else window.failures,
         open=is_open,
+        trips=0 if of_use else window.trips + opens,
+        shrinks=0 if opens or closes else window.shrinks + (event.shrunk and is_open),
     )
     return with_window(state, window)

@@ -26,6 +26,8 @@ class WindowState(Value, frozen=True, kw_only=True):
     failures: int = 0  # summaries in a row that failed
     futile: int = 0  # compactions in a row that did not shrink
     open: bool = False  # the breaker: only micro and the clamp run
+    trips: int = 0  # how often it has opened since a summary was of use
+    shrinks: int = 0  # measured, since it opened last
     compactions: int = 0
     saved: int = 0  # tokens, of all of them
     spent: Usage = NO_USAGE  # on summaries

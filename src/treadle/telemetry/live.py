@@ -8,13 +8,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from treadle.core.messages import ModelResponded, ToolCall, ToolsFinished
-from treadle.core.spoken import duration, last_line, money, one_line
+from treadle.core.spoken import duration, last_line, money
 from treadle.kernel.plan_standing import completed_count, gated, next_step, verified_count
 from treadle.kernel.plan_words import step_line
 from treadle.kernel.states import LoopState
 from treadle.ports.observer import Progress
 
 from .progress import Line, View, noteworthy
+from .said import brief
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -91,14 +92,6 @@ class Board:
                 self.recent.append(Finished(result.status, what))
         if type(event).__name__ not in ("ProcessStarted", "ToolIntended", "UsageReported", "ChargeIntended"):
             self.flights = {}
-
-
-def brief(args: Any) -> str:
-    """The arguments of a call in a few words: the first text among them says most."""
-    if isinstance(args, str):
-        return one_line(args, 60)
-    texts = [str(value) for value in args.values() if isinstance(value, str | int)]
-    return one_line(texts[0], 60) if texts else ""
 
 
 class LiveView(View):

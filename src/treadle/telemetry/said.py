@@ -17,6 +17,14 @@ from treadle.core.usage import Usage
 _SKIPPED = ("settings", "fingerprint", "definition", "input_json", "us", "at_us", "parent")
 
 
+def brief(args: Any) -> str:
+    """The arguments of a call in a few words: the first text among them says most."""
+    if isinstance(args, str):
+        return one_line(args, 60)
+    texts = [str(value) for value in args.values() if isinstance(value, str | int)]
+    return one_line(texts[0], 60) if texts else ""
+
+
 def _cache_key(event: ev.ModelIntended) -> str:
     """A new key of what the provider may cache, with what has changed (AG-14)."""
     if event.prompt is None:
@@ -46,12 +54,13 @@ def _message(event: Any) -> str:
             shown = f" (map: {map_words(event.map)})" if event.map else ""
             return f"{event.origin}: {one_line(event.text, 120)}{shown}"
         case ModelResponded():
-            calls = ", ".join(call.name for call in event.calls)
+            calls = ", ".join(f"{call.name} {brief(call.args)}".rstrip() for call in event.calls)
+            words = "; ".join(part for part in (one_line(event.text, 80), one_line(calls, 160)) if part)
             usage = event.usage
             spent = (
                 f"{usage.input_tokens:,} in, {usage.output_tokens:,} out, {money(usage.cost_usd)}, {duration(event.us)}"
             )
-            return f"{event.finish}: {calls or one_line(event.text, 80)} ({spent})"
+            return f"{event.finish}: {words} ({spent})"
         case ToolsFinished():
             said = one_line(event.results[0].content, 80) if event.results else ""
             return f"{', '.join(result.status for result in event.results)} ({duration(event.us)}): {said}"

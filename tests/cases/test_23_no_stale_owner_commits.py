@@ -1,0 +1,35 @@
+"""Case 23: a stale recovery executed without a claim. Whoever resumes must own it, and of two owners the earlier commits nothing."""
+
+import os
+import signal
+from pathlib import Path
+
+from support.commandline import InProcess, finish, wait_for
+from support.loops import DONE, FIRST, LOOK
+from treadle.models.prices import parse_price
+from treadle.testing import ScriptedEndpoint, Turn
+
+SLOW = Turn(
+    calls=[("run_command", {"command": "echo ran >> ran; touch begun; while test ! -e go; do sleep 0.05; done"})]
+)
+
+
+def test_a_stopped_owner_that_wakes_after_a_takeover_commits_nothing_and_says_so(tmp_path: Path) -> None:
+    cli = InProcess(tmp_path)
+    with ScriptedEndpoint([FIRST, SLOW, LOOK, DONE], price=parse_price("1,2")) as endpoint:
+        flags = ("--check", "true", "--model", "openai:s", "--base-url", endpoint.url, "--price", "1,2")
+        first = cli.start("run", "x", *flags)
+        wait_for(first, "round 1 of")
+        while not (cli.workspace / "begun").exists():
+            assert first.poll() is None
+        os.kill(first.pid, signal.SIGSTOP)
+        assert cli("resume", "last").code == 2
+        cli.write("go", "")
+        second = cli("resume", "last", "--force", "--json")
+        assert (second.code, second.document["code"]) == (0, "accepted")
+        asked = len(endpoint.requests)
+        os.kill(first.pid, signal.SIGCONT)
+        ended = finish(first)
+        assert ended.code not in (0, 3, 4)
+        assert len(endpoint.requests) == asked
+    assert cli("show", "last", "--json").document == second.document
