@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.commandline import CommandLine
+from support.commandline import InProcess
 from support.loops import GOOD, run
 from support.places import Place, fee
 from treadle.models.prices import parse_price
@@ -36,7 +36,7 @@ def test_what_a_failed_attempt_paid_is_in_the_total_of_the_replay(kind: str, tmp
 
 @pytest.mark.parametrize("point", ["before-tool:1", "after-model:2"])
 def test_whatever_was_billed_before_a_kill_is_counted_or_in_doubt(point: str, tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path)
+    cli = InProcess(tmp_path)
     with ScriptedEndpoint(GOOD, price=parse_price("1,2")) as endpoint:
         run(cli, endpoint, environ={"TREADLE_CRASH_AT": point})
         usage = cli("resume", "last", "--json").document["usage"]

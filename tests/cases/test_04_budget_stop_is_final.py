@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from support.commandline import CommandLine
+from support.commandline import InProcess
 from support.loops import FIRST, LOOK, run
 from treadle.testing import ScriptedEndpoint
 
 
 @pytest.mark.parametrize("limit", [("--max-turns", "3"), ("--max-cost", "0.000001")])
 def test_nothing_but_an_extension_goes_on(limit: tuple[str, str], tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path)
+    cli = InProcess(tmp_path)
     with ScriptedEndpoint([FIRST, LOOK, LOOK, LOOK, LOOK]) as endpoint:
         stopped = run(cli, endpoint, *limit)
         assert (stopped.code, stopped.document["status"], stopped.document["code"]) == (4, "stopped", "limit")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from support.commandline import CommandLine
+from support.commandline import InProcess
 from support.loops import FIRST, LOOK, run
 from treadle.testing import ScriptedEndpoint, Turn
 
@@ -22,7 +22,7 @@ TALK = Turn(text="DONE! TASK COMPLETE. <promise>finished</promise>")
 def test_it_ends_soon_and_says_why(
     turn: Turn, flags: tuple[str, ...], code: int, outcome: str, most: int, tmp_path: Path
 ) -> None:
-    cli = CommandLine(tmp_path)
+    cli = InProcess(tmp_path)
     with ScriptedEndpoint([FIRST, *[turn] * 6000]) as endpoint:
         ran = run(cli, endpoint, *flags)
         assert ran.code == code, ran.err

@@ -3,13 +3,13 @@
 import sqlite3
 from pathlib import Path
 
-from support.commandline import PATIENCE_S, CommandLine, wait_for
+from support.commandline import PATIENCE_S, InProcess, wait_for
 from support.loops import GOOD, run
 from treadle.testing import ScriptedEndpoint
 
 
 def test_a_store_that_is_away_while_a_run_is_taken_over_is_asked_again(tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path)
+    cli = InProcess(tmp_path)
     with ScriptedEndpoint(GOOD) as endpoint:
         run(cli, endpoint, environ={"TREADLE_CRASH_AT": "before-tool:1"})
         elsewhere = sqlite3.connect(cli.store_file, isolation_level=None)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from support.commandline import CommandLine
+from support.commandline import InProcess
 from support.loops import run
 from treadle.models.prices import parse_price
 from treadle.testing import Fault, ScriptedEndpoint, Turn
@@ -15,7 +15,7 @@ def part(number: int) -> Turn:
 
 
 def test_ninety_parts_are_ninety_over_a_limit_and_a_resume(tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path)
+    cli = InProcess(tmp_path)
     done = Turn(calls=[("finish", {"summary": "all of them"})])
     parts = [part(n) for n in range(30)]
     script = [Turn(text="I begin."), *parts[:20], Fault(status=429, body=NO_CREDIT), *parts[20:], done]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from support.commandline import CommandLine
+from support.commandline import InProcess
 from support.driving import DONE, FEE, PLAN, in_runtime, scripted
 from support.loops import DONE as FINISH
 from support.loops import FIRST, WRITE, run
@@ -37,7 +37,7 @@ def test_a_tool_that_is_made_for_polling_may_give_the_same_for_long(polling: boo
 
 @pytest.mark.parametrize(("threshold", "code"), [("20", 0), ("0", 0), ("4", 1)])
 def test_the_threshold_is_the_users(threshold: str, code: int, tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path)
+    cli = InProcess(tmp_path)
     look = Turn(calls=[("run_command", {"command": "echo running"})])
     with ScriptedEndpoint([FIRST, *[look] * 10, WRITE, FINISH]) as endpoint:
         ran = run(cli, endpoint, "--guard", f"repeat={threshold}")

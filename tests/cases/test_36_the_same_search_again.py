@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from support.commandline import CommandLine
+from support.commandline import InProcess
 from support.loops import DONE, FIRST, run
 from treadle.testing import ScriptedEndpoint, Turn
 
@@ -10,7 +10,7 @@ SEARCH = Turn(calls=[("search", {"pattern": "needle"})])
 
 
 def test_a_search_that_finds_the_same_is_told_and_then_stopped(tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path)
+    cli = InProcess(tmp_path)
     cli.write("hay.txt", "a needle\n")
     with ScriptedEndpoint([FIRST, *[SEARCH] * 60]) as endpoint:
         ran = run(cli, endpoint, task="Where is the needle?")
@@ -21,7 +21,7 @@ def test_a_search_that_finds_the_same_is_told_and_then_stopped(tmp_path: Path) -
 
 
 def test_the_same_call_with_new_results_is_work(tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path)
+    cli = InProcess(tmp_path)
     count = Turn(calls=[("run_command", {"command": "echo x >> log; wc -l < log"})])
     with ScriptedEndpoint([FIRST, *[count] * 12, DONE]) as endpoint:
         ran = run(cli, endpoint, check="true")
