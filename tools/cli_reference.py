@@ -44,10 +44,13 @@ def _exits(code: int | None) -> str:
     return "130; 143 after SIGTERM, 129 after SIGHUP" if code == 130 else str(code)
 
 
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
 def _section(name: str) -> str:
     made = parser(name)
-    rows = "".join(f"| `{row.name}` | {row.help} |\n" for row in made.rows).replace("CMD|URL", "CMD\\|URL")
-    rows = rows.replace("EXEC|FILE", "EXEC\\|FILE")
+    rows = "".join(f"| `{_cell(row.name)}` | {_cell(row.help)} |\n" for row in made.rows)
     table = f"\n| Argument | |\n| --- | --- |\n{rows}" if rows else ""
     return f"## treadle {name}\n\n{made.description}\n{table}"
 

@@ -7,6 +7,8 @@ import re
 import sys
 from pathlib import Path
 
+import treadle
+import treadle.testing
 from treadle.core.endings import ENDINGS
 from treadle.kernel.states import AGENT_TRANSITIONS
 from treadle.spec.patterns import cards, objects
@@ -14,6 +16,16 @@ from treadle.spec.patterns import cards, objects
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 NONE = "\N{EN DASH}"
+PUBLIC = {
+    "Run and go on": "run run_sync resume resume_sync Result log_tail TreadleError Usage",
+    "What a loop is made of": "Loop Agent Rung Command Judge Person Section RoundContext Verdict accept reject",
+    "Tools": "tool Toolset MCPServer",
+    "Workflows": (
+        "Workflow Task RunTask LoopTask ApprovalTask PauseTask Asks Budget OnQuota Retry TaskContext LoopTaskContext"
+        " QuotaReached Decision WorkflowResult run_workflow resume_workflow speculate Speculated Lost"
+    ),
+}
+"""The public names of the package, by what they are for."""
 
 
 def endings() -> str:
@@ -67,6 +79,24 @@ def loop_objects() -> str:
     return "\n".join([*lines, ""])
 
 
+def python() -> str:
+    """The public names, whose descriptions the site takes from the code."""
+    lines = [
+        "# Python",
+        "",
+        "Everything that `treadle` exports, and the test kit. The descriptions are the docstrings of the code: `make docs` puts them here.",
+    ]
+    grouped = {name for names in PUBLIC.values() for name in names.split()}
+    if missing := set(treadle.__all__) - grouped - {"__version__"}:
+        raise SystemExit(f"tools/docs.py does not say where on the page about Python these belong: {sorted(missing)}")
+    groups = {heading: [f"treadle.{name}" for name in names.split()] for heading, names in PUBLIC.items()}
+    groups["Tests"] = [f"treadle.testing.{name}" for name in treadle.testing.__all__]
+    groups["Errors"] = ["treadle.core.errors"]
+    for heading, names in groups.items():
+        lines += ["", f"## {heading}", *(f"\n::: {name}" for name in names)]
+    return "\n".join([*lines, ""])
+
+
 def _named(path: str) -> str:
     return path.removeprefix("treadle.").replace(":", ".")
 
@@ -81,6 +111,7 @@ def pages() -> dict[Path, str]:
     return {
         DOCS / "reference" / "endings.md": endings(),
         DOCS / "reference" / "loop-objects.md": loop_objects(),
+        DOCS / "reference" / "python.md": python(),
         loop: states(loop.read_text(encoding="utf-8")),
     }
 
