@@ -2,12 +2,13 @@
 # uv is used where it is installed and fetched into .uv/ where it is not.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-local studio page demo test test-all check lock format-check lint types layers sizes changelog bench bench-peers bench-own format hooks clean
+.PHONY: help setup setup-local studio page demo test test-all check lock format-check lint types layers sizes changelog bench bench-peers bench-own docs docs-serve format hooks clean
 .DELETE_ON_ERROR:
 unexport VIRTUAL_ENV
 unexport PYTHONDONTWRITEBYTECODE  # every process would compile every module anew: a run starts twice as fast without
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
+export NO_MKDOCS_2_WARNING := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 UV_VERSION := 0.13.9
@@ -79,6 +80,13 @@ bench-peers: .venv/.setup ## the same in the long form: 10,000 turns too, three 
 bench-own: .venv/.setup ## each measurement of Treadle alone in bench/, one after another
 	@for script in bench/[a-z]*.py; do echo "== $$script"; .venv/bin/python $$script || exit 1; done
 
+docs: .venv/.docs ## the documentation as a site, in site/; a broken link fails
+	.venv/bin/python tools/docs.py --check
+	.venv/bin/mkdocs build --strict --quiet
+
+docs-serve: .venv/.docs ## the same, shown at http://127.0.0.1:8000 while pages are written
+	.venv/bin/mkdocs serve $(ARGS)
+
 format: .venv/.setup ## rewrites the source as ruff wants it
 	.venv/bin/ruff check --fix-only
 	.venv/bin/ruff format
@@ -87,7 +95,7 @@ hooks: .venv/.setup ## runs the quick checks before each commit
 	.venv/bin/pre-commit install
 
 clean: ## removes what the other targets made
-	rm -rf .venv .uv .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist bench/out
+	rm -rf .venv .uv .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist site bench/out
 	find . -path ./.git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(PAGE): web/package-lock.json web/index.html web/vite.config.ts $(shell find web/src -type f 2>/dev/null) | .venv/.setup
@@ -95,6 +103,10 @@ $(PAGE): web/package-lock.json web/index.html web/vite.config.ts $(shell find we
 
 .venv/.setup: $(LOCKED) | $(FETCHED_UV)
 	$(SYNC)
+	@touch $@
+
+.venv/.docs: $(LOCKED) | $(FETCHED_UV)
+	$(SYNC) --group docs
 	@touch $@
 
 .venv/.local: $(LOCKED) | $(FETCHED_UV)
