@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 STEPS = 12
+STEP_S = 0.012  # between two points of a finger that moves, as the browser is told: a slow machine does not make a slow flick
+HOLD_MS = 520  # a little more than the page takes for a long press
+STILL = """async (element) => {
+  const now = () => { const box = element.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2] };
+  for (let [last, same] = [now(), 0]; ; ) {
+    await new Promise((go) => requestAnimationFrame(go));
+    const next = now();
+    same = next[0] === last[0] && next[1] === last[1] ? same + 1 : 0;
+    if (same === 3) return next;
+    last = next;
+  }
+}"""
 
 
 class Hands:
@@ -16,26 +29,28 @@ class Hands:
         self._cdp = page.context.new_cdp_session(page)
 
     def middle(self, selector: str) -> tuple[float, float]:
-        """Where the first such element is."""
+        """Where the first such element is, once it stands still."""
         found = self.page.locator(selector).first
         found.wait_for()
         found.scroll_into_view_if_needed()
-        box = found.bounding_box()
-        return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        x, y = found.evaluate(STILL)
+        return x, y
 
-    def _touch(self, kind: str, *points: tuple[float, float]) -> None:
+    def _touch(self, kind: str, *points: tuple[float, float], at: float | None = None) -> None:
         touches = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(points)]
-        self._cdp.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": touches})
+        when = {} if at is None else {"timestamp": at}
+        self._cdp.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": touches, **when})
 
     def tap(self, selector: str, times: int = 1) -> None:
         at = self.middle(selector)
-        for _ in range(times):
-            self._touch("touchStart", at)
-            self._touch("touchEnd")
+        began = time.time()
+        for number in range(times):
+            self._touch("touchStart", at, at=began + number * 2 * STEP_S)
+            self._touch("touchEnd", at=began + (number * 2 + 1) * STEP_S)
 
     def hold(self, selector: str) -> None:
         self._touch("touchStart", self.middle(selector))
-        self.page.wait_for_timeout(620)
+        self.page.wait_for_timeout(HOLD_MS)
         self._touch("touchEnd")
 
     def swipe(self, selector: str, dx: float, dy: float) -> None:
@@ -43,11 +58,13 @@ class Hands:
         self.drag((x, y), (x + dx, y + dy), 6)
 
     def drag(self, start: tuple[float, float], end: tuple[float, float], steps: int = STEPS) -> None:
-        self._touch("touchStart", start)
+        began = time.time()
+        self._touch("touchStart", start, at=began)
         for step in range(1, steps + 1):
             part = step / steps
-            self._touch("touchMove", (start[0] + (end[0] - start[0]) * part, start[1] + (end[1] - start[1]) * part))
-        self._touch("touchEnd")
+            point = (start[0] + (end[0] - start[0]) * part, start[1] + (end[1] - start[1]) * part)
+            self._touch("touchMove", point, at=began + step * STEP_S)
+        self._touch("touchEnd", at=began + (steps + 1) * STEP_S)
 
     def two(self, selector: str, *, scale: float = 1.0, turn: float = 0.0, apart: float = 40.0) -> None:
         """Two fingers round the middle: pinch below 1, spread above it, or turned by degrees."""

@@ -70,5 +70,10 @@ export const useUi = create<Ui>((set, get) => ({
   drop: (id) => set({ toasts: get().toasts.filter((one) => one.id !== id) }),
 }));
 
-addEventListener("popstate", () => useUi.setState(fromHash()));
-addEventListener("hashchange", () => useUi.setState(fromHash()));
+function moved(): void {
+  const next = fromHash();
+  const same = next.execution === useUi.getState().execution;
+  useUi.setState({ ...next, ...(same ? {} : { selected: "", bead: 0 }) });
+}
+addEventListener("popstate", moved);
+addEventListener("hashchange", moved);

@@ -1,150 +1,10 @@
-"""The interactions of the canvas in Chromium on loops that really run: by fingers, by mouse, by keys (CV-01 to CV-20)."""
+"""The interactions of a loop that is watched, in Chromium on loops that really run: by fingers, by mouse, by keys."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-from uuid import uuid4
-
 import pytest
 
-from studio.test_page import CHROMIUM, FLAGS, PATIENCE_MS
-from support.commandline import COMMAND
-from support.fingers import Hands
-from treadle.server.pages import BUNDLE
-from treadle.testing import ScriptedEndpoint, Turn
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not CHROMIUM.exists(), reason="there is no browser at /usr/bin/chromium"),
-    pytest.mark.skipif(
-        not (BUNDLE / "index.html").exists(), reason="the page is not built: npm run --prefix web build"
-    ),
-]
-PLAN = Turn(
-    calls=(("write_plan", {"steps": [{"title": "Look", "check": "true"}, {"title": "Write"}, {"title": "Rest"}]}),)
-)
-ASK = Turn(calls=(("ask_person", {"question": "which?", "choices": ["a", "b"]}),))
-CHIPS = Turn(calls=(("run_command", {"command": "seq 1 20000"}), ("edit_file", {"path": "kit.py"})))
-DONE = Turn(text="done", calls=(("finish", {"summary": "did it"}),))
-SCRIPTS = {"PLANNED": (PLAN, ASK, DONE), "CHIPS": (Turn(calls=(("list_dir", {}),)), CHIPS), "FINE": (DONE,)}
-LOOPS = {
-    "PLANNED": "control: {plan: true}\nverify: {check: 'true'}\n",
-    "CHIPS": "control: {max_turns: 2}\nact: {on_invalid: run_valid}\nverify: {check: 'true'}\n",
-    "FINE": "verify: {check: 'true'}\n",
-}
-
-
-def _answer(body: dict[str, Any]) -> Turn:
-    said = str(body["messages"])
-    script = next(turns for name, turns in SCRIPTS.items() if name in said)
-    spoken = sum(message["role"] == "assistant" for message in body["messages"])
-    return script[min(spoken, len(script) - 1)]
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[ScriptedEndpoint]:
-    with ScriptedEndpoint(_answer) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def link(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    home = tmp_path_factory.mktemp("gestures")
-    workspace = home / "workspace"
-    workspace.mkdir()
-    (workspace / "kit.py").write_text("def read():\n    return 1\n")
-    environ = {
-        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
-        "HOME": str(home),
-        "TREADLE_STATE": str(home / "state"),
-    }
-    command = [COMMAND, "studio", "--port", "0", "--workspace", str(workspace)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environ, text=True) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        process.terminate()
-        assert process.wait(30) == 0
-
-
-@pytest.fixture(scope="module")
-def page(link: str) -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        context = browser.new_context(viewport={"width": 1440, "height": 900}, has_touch=True, reduced_motion="reduce")
-        opened = context.new_page()
-        opened.set_default_timeout(PATIENCE_MS)
-        faults: list[str] = []
-        opened.on("pageerror", lambda error: faults.append(str(error)))
-        opened.goto(link)
-        opened.wait_for_selector(".fleet")
-        yield opened
-        browser.close()
-        assert not faults
-
-
-ASKED = """async ([method, path, body]) => {
-  const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': crypto.randomUUID() };
-  const found = await fetch(path, { method, headers, body: body ? JSON.stringify(body) : undefined });
-  return await found.json();
-}"""
-
-
-class Loop:
-    """An execution that is open on the page."""
-
-    def __init__(self, page: Any, endpoint: ScriptedEndpoint) -> None:
-        self.page, self.hands, self._endpoint, self.name = page, Hands(page), endpoint, ""
-
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
-        return self.page.evaluate(ASKED, [method, path, body])
-
-    def detail(self) -> Any:
-        return self.ask("GET", f"/api/executions/{self.name}")
-
-    def until(self, what: str) -> Any:
-        """Waits until a JavaScript condition on the detail `d` holds, and gives it."""
-        script = f"async (p) => {{ const d = await (await fetch(p)).json(); return ({what}) ? d : null }}"
-        for _ in range(400):
-            if found := self.page.evaluate(script, f"/api/executions/{self.name}"):
-                return found
-            self.page.wait_for_timeout(50)
-        raise AssertionError(f"never: {what}")
-
-    def open(self, task: str, status: str) -> None:
-        text = f"treadle: 1\nname: {task}\nfoundation: {{model: 'openai:scripted', base_url: '{self._endpoint.url}', price: '1,4'}}\n"
-        made = self.ask("POST", "/api/executions", {"text": text + LOOPS[task], "task": f"{task} {uuid4().hex}"})
-        self.name = made["execution_id"]
-        self.until(f"d.live.status === '{status}' && !d.here")
-        self.show()
-
-    def show(self) -> None:
-        self.page.evaluate("(hash) => { location.hash = hash }", f"#/watch/{self.name}")
-        self.page.wait_for_selector("[data-g=hub]")
-        self.page.get_by_text(self.name[:8]).first.wait_for()
-
-    def shut(self) -> None:
-        self.page.keyboard.press("Escape")
-        self.page.wait_for_selector("[data-panel]", state="detached")
-
-    def panel(self, kind: str) -> Any:
-        found = self.page.locator(f"[data-panel={kind}]")
-        found.wait_for()
-        return found
-
-
-@pytest.fixture
-def loop(page: Any, endpoint: ScriptedEndpoint) -> Loop:
-    return Loop(page, endpoint)
-
-
-def node(name: str) -> str:
-    return f".react-flow__node[data-id={name}]"
+from support.watching import Loop, node
 
 
 @pytest.mark.req("CV-07")
@@ -161,13 +21,6 @@ def test_the_padlock_approves_the_plan_that_is_shown(loop: Loop, by: str) -> Non
         loop.hands.key("[data-g=padlock]", "Space")
     loop.page.wait_for_selector(".padlock.open")
     assert loop.until("d.plan.approved")["plan"]["approved_by"]
-
-
-@pytest.fixture
-def planned(loop: Loop) -> Loop:
-    """One that waits with a question, its plan not approved."""
-    loop.open("PLANNED", "waiting-input")
-    return loop
 
 
 @pytest.mark.req("CV-08")
@@ -257,23 +110,22 @@ def test_executing_shows_its_ring_and_its_warning_bands(planned: Loop) -> None:
         gesture()
         assert "of 60" in planned.panel("ring").inner_text()
         planned.shut()
-    planned.hands.hold("[data-g=executing]")
-    planned.panel("bands").locator("input").first.press("ArrowLeft")
-    planned.until("d.settings.act_agent.bands[0] === 79")
-    planned.shut()
-    planned.page.wait_for_timeout(950)  # a menu right after a hold is the hold's own
     planned.page.mouse.click(*planned.hands.middle("[data-g=executing]"), button="right")
     planned.panel("bands")
     planned.shut()
     planned.hands.key(node("executing"), "h")
     planned.panel("bands")
+    planned.shut()
+    planned.hands.hold("[data-g=executing]")
+    planned.panel("bands").locator("input").first.press("ArrowLeft")
+    planned.until("d.settings.act_agent.bands[0] === 79")
 
 
 @pytest.mark.req("CV-05", "CV-14")
 def test_perceive_opens_the_map_and_the_prompt_opens_its_slabs(planned: Loop) -> None:
-    for zone, kind, holds in (("perceive", "map", "kit.py"), ("foundation", "prompt", "cache boundary")):
+    for zone, kind, holds in (("perceive", "map", "config.py"), ("foundation", "prompt", "cache boundary")):
         planned.hands.two(f"[data-g={zone}]", scale=2.5, apart=24)
-        planned.panel(kind).get_by_text(holds).wait_for()
+        planned.panel(kind).get_by_text(holds).first.wait_for()
         planned.shut()
         planned.hands.wheel(f"[data-g={zone}]", "Control", -80)
         planned.panel(kind)
@@ -399,63 +251,3 @@ def test_telemetry_has_sinks_to_attach_and_leads_to_the_fleet(planned: Loop) -> 
         gesture()
         planned.page.wait_for_selector(".fleet .card")
         planned.show()
-
-
-@pytest.fixture
-def compose(loop: Loop) -> Loop:
-    loop.page.evaluate("location.hash = '#/fleet'; location.reload()")
-    loop.page.wait_for_selector(".fleet")
-    loop.page.get_by_role("button", name="Compose", exact=True).click()
-    loop.page.get_by_text("Drag Planning here").wait_for()
-    return loop
-
-
-@pytest.mark.req("CV-01", "CV-02")
-def test_planning_is_the_one_entry_and_edges_are_those_of_the_table(compose: Loop) -> None:
-    hands, page = compose.hands, compose.page
-    area = hands.middle(".react-flow")
-    hands.drag(hands.middle("[data-palette=planning]"), area)
-    page.wait_for_selector(".anchor.armed")
-    page.locator("[data-palette=planning]").press("Enter")
-    page.get_by_text("A loop has one entry").first.wait_for(state="attached")
-    page.get_by_role("button", name="Undo").click()
-    page.wait_for_selector(".anchor.armed", state="detached")
-    x, y = hands.middle("[data-palette=planning]")
-    hands.pull("[data-palette=planning]", area[0] - x, area[1] - y)
-    page.wait_for_selector(".anchor.armed")
-    page.wait_for_timeout(500)  # the canvas fits itself to what is new
-    hands.drag(
-        hands.middle(f"{node('executing')} .source.connectable"), hands.middle(f"{node('failed')} .target.connectable")
-    )
-    page.wait_for_selector("[data-id='executing-failed']", state="attached")
-    hands.key(node("executing"), "c")
-    for _ in range(2):
-        page.keyboard.press("ArrowRight")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("[data-id='executing-completed']", state="attached")
-    hands.key(node("completed"), "c")
-    page.keyboard.press("Enter")
-    page.get_by_text("It is an end: nothing leads out of it.").first.wait_for(state="attached")
-    assert page.locator("[data-id='completed-planning']").count() == 0
-
-
-@pytest.mark.req("CV-09")
-def test_a_way_from_tools_to_recovery_has_the_class_of_error(compose: Loop) -> None:
-    page = compose.page
-    for name in ("planning", "act"):
-        page.locator(f"[data-palette={name}]").press("Enter")
-    page.wait_for_selector(node("act"))
-    page.wait_for_timeout(500)
-    hands = compose.hands
-    hands.drag(
-        hands.middle(f"{node('act')} .source.connectable"),
-        hands.middle(f"{node('error_recovery')} .target.connectable"),
-    )
-    compose.panel("kind").get_by_role("button", name="timeout").click()
-    page.locator(".way-label.transient", has_text="timeout").wait_for()
-    hands.key(node("act"), "c")
-    for _ in range(2):
-        page.keyboard.press("ArrowRight")
-    page.keyboard.press("Enter")
-    compose.panel("kind").get_by_role("button", name="permission").press("Enter")
-    page.locator(".way-label.deterministic", has_text="permission").wait_for()
