@@ -105,7 +105,7 @@ def test_filesystem(npm: Path, tmp_path: Path) -> None:
         assert await use(tools, "f__read_text_file", path=str(tmp_path / "a.txt")) == "hello"  # said twice, told once
         with pytest.raises(ToolError) as refused:
             await use(tools, "f__read_text_file", path="/etc/passwd")
-        assert refused.value.kind == "execution"
+        assert refused.value.kind == "safety"
 
     server = MCPServer(
         name="f", command=[str(npm / "mcp-server-filesystem"), str(tmp_path)], read_only=["read_text_file"]
