@@ -132,6 +132,24 @@ def test_a_killed_workflow_is_listed_drawn_resumed_and_answered(tmp_path: Path) 
     assert notes(cli)[-1] == "name ada {'asked': 1}"
 
 
+@pytest.mark.req("SV-03", "TC-18")
+def test_a_workflow_gives_its_output_and_each_task_its_rounds_and_answers(tmp_path: Path) -> None:
+    cli = home(tmp_path)
+    assert cli("run", "release:workflow", "--input", '{"day": 1}', "--json", "-q").document["output"] is None
+    cli("answer", "last", "ada", "-q")
+    done = cli("resume", "last", "--json", "-q").document
+    assert list(done["output"]) == ["name"], "what the last task gave"
+    assert cli("show", "last", "--json").document["output"] == done["output"]
+    draft = cli("show", "last", "--task", "draft", "--json").document
+    assert [(one["round"], one["verdict"]) for one in draft["history"]] == [(1, "rejected"), (2, "accepted")]
+    assert draft["output"] and draft["history"][0]["feedback"]
+    (answer,) = cli("show", "last", "--task", "name", "--json").document["answers"]
+    assert (answer["decision"], answer["text"]) == ("answer", "ada")
+    assert "output" in cli("show", "last", "--task", "name").out
+    unknown = cli("show", "last", "--task", "draught")
+    assert unknown.code == 2 and "fetch, draft, name" in unknown.err
+
+
 @pytest.mark.req("TC-22", "TC-23")
 def test_questions_at_every_depth_are_answered_once_by_whom_they_name(tmp_path: Path) -> None:
     cli = home(tmp_path)

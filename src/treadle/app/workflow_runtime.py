@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from treadle.core import workflow_events as ev
-from treadle.core.codec import decode
 from treadle.core.endings import RETRY, ending, is_final
 from treadle.core.errors import DefinitionChanged, InputError, InvalidOutput, WorkflowMismatch
 from treadle.core.redaction import Redactor, redact_json, secrets_of
@@ -26,7 +25,7 @@ from treadle.ports.observer import Observer
 from treadle.runtime.clock import SystemClock
 from treadle.runtime.contexts import Shared
 from treadle.runtime.journal import create_execution
-from treadle.runtime.workflow_document import document, with_tasks
+from treadle.runtime.workflow_document import document, final_tasks, with_tasks
 from treadle.runtime.workflow_driver import WorkflowDriver
 from treadle.runtime.workflow_journal import KIND, WorkflowJournal, load_workflow
 from treadle.settings import Settings
@@ -35,9 +34,8 @@ from treadle.telemetry.hub import Hub
 
 from .nesting import Nesting
 from .runtime import Reopening, Runtime
+from .task_history import outputs_of, whole_document
 from .workflow_build import BuiltWorkflow, budget_settings, build_workflow, provider_fault
-
-PAGE = 2_000  # records that are read at once
 
 
 class WorkflowSession:
@@ -57,17 +55,23 @@ class WorkflowSession:
         return self.journal.state
 
     async def run(self) -> dict[str, Any]:
-        """Drives it until it rests; its document."""
+        """Drives it until it rests; its document, with what of its output is JSON."""
         await self.driver.run()
-        return with_tasks(document(self.execution_id, self.state), self.state)
+        found = with_tasks(document(self.execution_id, self.state), self.state)
+        output = {key: await self._output(key) for key in final_tasks(self.state) if not self._held(key)}
+        return found | {"output": output or None}
 
     async def outputs(self) -> dict[str, Any]:
         """What the tasks that are done gave, in the order in which they ended."""
-        found: dict[str, Any] = {}
-        for key, done in self.state.done.items():
-            held = self.journal.held(done.at)
-            found[key] = from_json(await self.journal.text(done.at)) if held is None else held
-        return found
+        return {key: await self._output(key) for key in self.state.done}
+
+    async def _output(self, key: str) -> Any:
+        at = self.state.done[key].at
+        held = self.journal.held(at)
+        return from_json(await self.journal.text(at)) if held is None else held
+
+    def _held(self, key: str) -> bool:
+        return self.journal.held(self.state.done[key].at) is not None
 
     async def steer(self, steering: Steering) -> None:
         """An answer or an extension from this very process. AnswerRefused, InputError."""
@@ -198,19 +202,11 @@ class WorkflowRuntime:
 
     async def outputs(self, execution_id: str, state: WorkflowState) -> dict[str, Any]:
         """What the tasks that are done gave, read from the store in one pass."""
-        wanted = {done.at: key for key, done in state.done.items()}
-        found: dict[str, Any] = {}
-        after = min(wanted, default=1) - 1
-        while len(found) < len(wanted):
-            page = await self.ledger.records(execution_id, after=after, to=state.seq, limit=PAGE)
-            for record in page:
-                if (key := wanted.get(record.seq)) is not None:
-                    event: Any = decode(record.kind, record.version, record.body)
-                    found[key] = from_json(event.json)
-            if not page:
-                break
-            after = page[-1].seq
-        return {key: found[key] for key in state.done if key in found}
+        return await outputs_of(self.ledger, execution_id, state)
+
+    async def document(self, execution_id: str, state: WorkflowState) -> dict[str, Any]:
+        """The document with tasks and output, read from the store."""
+        return await whole_document(self.ledger, execution_id, state)
 
     async def steer(self, execution_id: str, steering: Sequence[Steering]) -> WorkflowState:
         """Gives the requests to whoever owns the execution, or carries them out at once where nobody does: all, or none.

@@ -27,7 +27,6 @@ from treadle.ports.observer import Observer
 from treadle.ports.speculation import Candidate, Lost, Select, Speculated, Validate
 from treadle.ports.task import Sink, TaskContext, TaskRef
 from treadle.runtime.clock import SystemClock
-from treadle.runtime.workflow_document import document, with_tasks
 from treadle.settings import load_settings
 from treadle.spec.workflows import Budget, Task, Workflow
 from treadle.telemetry.hub import Hub
@@ -194,7 +193,7 @@ async def resume_workflow(
             state = await runtime.extend(row.execution_id, extend, actor=actor)
         how = Reopening(retry_incomplete=retry_incomplete, adopt=adopt, force=force, actor=actor)
         if runtime.resting(state, how, priced=built.price is not None):
-            found = with_tasks(document(row.execution_id, state), state)
+            found = await runtime.document(row.execution_id, state)
             return WorkflowResult(found, state, await runtime.outputs(row.execution_id, state))
         return await _driven(await runtime.resume(row.execution_id, workflow, how))
 
@@ -251,7 +250,7 @@ async def _started_or_resumed(
     check_identity(state, build_workflow(workflow, runtime.settings, runtime.clock, store=runtime.ledger.url))
     if not runtime.resting(state, how):
         return await _driven(await runtime.resume(execution_id, workflow, how))
-    found = with_tasks(document(execution_id, state), state)
+    found = await runtime.document(execution_id, state)
     return WorkflowResult(found, state, await runtime.outputs(execution_id, state))
 
 

@@ -15,6 +15,7 @@ from treadle.app.listing import AnyState, document_of
 from treadle.app.logs import tail_of
 from treadle.app.observing import open_sinks
 from treadle.app.runtime import Runtime
+from treadle.app.task_history import whole_document
 from treadle.app.views import View
 from treadle.core.endings import SIGNAL_EXITS, ending
 from treadle.core.errors import AnswerRefused, ConfigurationError, LedgerError
@@ -182,6 +183,8 @@ async def conclude(
     await record_ending(where, ledger, execution_id, state)
     if manner.notifier is not None:
         await manner.notifier.send(found)
+    if manner.json:
+        found = await whole_document(ledger, execution_id, state, signal=signal)
     return report(where, execution_id, state, manner, found)
 
 
@@ -191,15 +194,8 @@ def report(where: Place, execution_id: str, state: AnyState, manner: Manner, fou
     if not manner.quiet or (failed and not manner.json):  # a script that asked for quiet still learns why it failed
         banner(execution_id, rest_of(execution_id, state, store=where.named_store), stream=sys.stderr)
     if manner.json:
-        print_json(whole_document(found, state))
+        print_json(found)
     return int(found["exit_code"])
-
-
-def whole_document(found: dict[str, Any], state: AnyState) -> dict[str, Any]:
-    """The document, with the tasks of a workflow."""
-    from treadle.runtime.workflow_document import with_tasks
-
-    return found if isinstance(state, LoopState) else with_tasks(found, state)
 
 
 async def record_ending(where: Place, ledger: Ledger, execution_id: str, state: AnyState) -> None:

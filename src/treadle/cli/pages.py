@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich.console import Console
@@ -254,6 +255,29 @@ def print_round(one: RoundRecord) -> None:
     if one.output_json != "null":
         _say(console, "    output", "bright_black")
         _block(console, one.output_json, indent="    ")
+
+
+def print_task(found: Mapping[str, Any]) -> None:
+    """One task of a workflow: how it stands, its rounds, what it was answered, and what it gave."""
+    console = _console()
+    _say(console, f"{found['task']} · {found['kind']} · {found['status']}", "bold")
+    attempts = count(found.get("attempts", 0), "attempt")
+    _say(console, f"{attempts} · after {', '.join(found['after']) or 'nothing'}", "bright_black")
+    if message := found.get("message"):
+        _block(console, message, "red", whole=True)
+    for one in found["history"]:
+        mark, style = VERDICTS[one["verdict"]]
+        _say(console, f"  {mark} round {one['round']}: {one['verdict']}", style)
+        for said in (one["feedback"], one["evidence"]):
+            if said:
+                _block(console, said, "bright_black", whole=True, indent="    ")
+    for one in found["answers"]:
+        _say(console, f"  {one['decision']} by {one['actor']} ({one['request_id']})")
+        if one["text"]:
+            _block(console, one["text"], "bright_black", whole=True, indent="    ")
+    if found["status"] == "done":
+        _say(console, "output", "bright_black")
+        _block(console, json.dumps(found["output"], indent=2, ensure_ascii=False), whole=True)
 
 
 def _round_lines(console: Console, one: RoundRecord, *, whole: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -70,10 +70,10 @@ def resume(given: Namespace) -> int:
 async def go_on(where: Place, execution: str, how: Reopening, price: str | None, manner: Manner) -> int:
     """Where nothing can be done the stored document is printed, and nothing is called (FR-26)."""
     from treadle.app.runtime import resting
+    from treadle.app.task_history import whole_document
     from treadle.core.endings import is_final
     from treadle.core.errors import InputError
     from treadle.kernel.states import LoopState
-    from treadle.runtime.document import document
 
     from .drive import drive, report
     from .place import found, opened, parent_of
@@ -82,35 +82,35 @@ async def go_on(where: Place, execution: str, how: Reopening, price: str | None,
         row, state = await found(ledger, execution)
         parent = await parent_of(ledger, row.execution_id)
         answered = bool(await ledger.posted(row.execution_id))
+        stored = await whole_document(ledger, row.execution_id, state)
     if parent and not is_final(state.status, state.code):
         raise InputError(
             f"{row.execution_id} runs inside {parent.execution_id}: treadle resume {parent.execution_id} goes on with both."
         )
     if not isinstance(state, LoopState):
-        return await _go_on_with_workflow(where, row.execution_id, state, how, manner, answered=answered)
+        return await _go_on_with_workflow(where, stored, state, how, manner, answered=answered)
     if resting(state, how):
-        return report(where, row.execution_id, state, manner, document(row.execution_id, state))
+        return report(where, row.execution_id, state, manner, stored)
     return await drive(
         where, partial(_reopen, execution_id=row.execution_id, state=state, how=how, price=price), manner
     )
 
 
 async def _go_on_with_workflow(
-    where: Place, execution_id: str, state: WorkflowState, how: Reopening, manner: Manner, *, answered: bool
+    where: Place, found: dict[str, Any], state: WorkflowState, how: Reopening, manner: Manner, *, answered: bool
 ) -> int:
-    """`answered`: a request lies there that nobody has read."""
+    """`found` is the document as stored. `answered`: a request lies there that nobody has read."""
     from treadle.app.definition import workflow_of
     from treadle.app.workflow_runtime import WorkflowRuntime
     from treadle.core.endings import is_final
     from treadle.core.errors import ConfigurationError
-    from treadle.runtime.workflow_document import document
 
     from .drive import drive, report
     from .place import workflows
 
     if how.price:
         raise ConfigurationError("A workflow's price is in its definition: Workflow(..., price=...), without --price.")
-    found = document(execution_id, state)
+    execution_id: str = found["execution_id"]
     if is_final(state.status, state.code) or (found["status"] == "waiting-input" and not answered):
         return report(where, execution_id, state, manner, found)
     workflow = workflow_of(state.definition, execution_id)

@@ -37,9 +37,10 @@ def parser(name: str) -> Parser:
     made = Parser(
         name,
         show,
-        "Task, ending, accounts, limits and rounds, or the task graph of a workflow; or one round, or one turn of it.",
+        "Task, ending, accounts, limits and rounds, or the task graph of a workflow; or one round, one turn or one task of it.",
     ).execution()
     made.option("--turn", metavar="N", type=whole("--turn"), help="this turn, whole: calls, results, usage")
+    made.option("--task", metavar="KEY", help="this task of a workflow, whole: rounds, answers, output")
     return made.round().store().json()
 
 
@@ -47,7 +48,7 @@ def show(given: Namespace) -> int:
     """Prints the page, or its part."""
     from .place import place
 
-    anyio.run(partial(_show, place(given.store), given.execution, given.turn, given.round, json=given.json))
+    anyio.run(partial(_show, place(given.store), given.execution, given.turn, given.round, given.task, json=given.json))
     return 0
 
 
@@ -67,7 +68,9 @@ def last(given: Namespace) -> int:
     return 0
 
 
-async def _show(where: Place, execution: str, turn: int | None, number: int | None, *, json: bool) -> None:
+async def _show(
+    where: Place, execution: str, turn: int | None, number: int | None, task: str | None, *, json: bool
+) -> None:
     from treadle.app import history
     from treadle.core.errors import InputError
     from treadle.kernel.plan_words import as_document
@@ -85,8 +88,13 @@ async def _show(where: Place, execution: str, turn: int | None, number: int | No
                 raise InputError(
                     f"{row.execution_id} is a workflow: turns and rounds are those of the loops inside it."
                 )
-            await _show_workflow(where, ledger, row, state, json=json)
+            if task is not None:
+                await _show_task(ledger, row.execution_id, state, task, json=json)
+            else:
+                await _show_workflow(where, ledger, row, state, json=json)
             return
+        if task is not None:
+            raise InputError(f"{row.execution_id} is a loop: it has rounds and turns, but no tasks.")
         parent = await parent_of(ledger, row.execution_id)
         records: list[Record] = []
         if turn is not None or number is not None or not json:
@@ -111,7 +119,7 @@ async def _show(where: Place, execution: str, turn: int | None, number: int | No
 
 async def _show_workflow(where: Place, ledger: Ledger, row: ExecutionRow, state: WorkflowState, *, json: bool) -> None:
     from treadle.app.listing import children_of
-    from treadle.runtime.workflow_document import document, with_tasks
+    from treadle.app.task_history import whole_document
 
     from . import pages
     from .output import print_json
@@ -121,10 +129,20 @@ async def _show_workflow(where: Place, ledger: Ledger, row: ExecutionRow, state:
     parent = await parent_of(ledger, row.execution_id)
     if json:
         inside = [{"execution_id": child, "task": key} for child, key in children.items()]
-        found = with_tasks(document(row.execution_id, state), state)
+        found = await whole_document(ledger, row.execution_id, state)
         print_json(found | {"children": inside} | ({"parent": parent.execution_id} if parent else {}))
     else:
         pages.print_workflow(row, state, children, where.named_store, parent.execution_id if parent else "")
+
+
+async def _show_task(ledger: Ledger, execution_id: str, state: WorkflowState, key: str, *, json: bool) -> None:
+    from treadle.app.task_history import task_history
+
+    from . import pages
+    from .output import print_json
+
+    found = await task_history(ledger, execution_id, state, key)
+    print_json(found) if json else pages.print_task(found)
 
 
 async def _why(where: Place, execution: str, *, json: bool) -> None:

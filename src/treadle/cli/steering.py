@@ -244,9 +244,9 @@ async def _give(where: Place, execution: str, said: Said, *, json: bool, quiet: 
     import sys
 
     from treadle.app.ending import rest_of
-    from treadle.app.listing import document_of
+    from treadle.app.task_history import whole_document
 
-    from .drive import record_ending, whole_document
+    from .drive import record_ending
     from .engine import rung
     from .output import banner, print_json, warn
     from .place import found, running
@@ -257,8 +257,8 @@ async def _give(where: Place, execution: str, said: Said, *, json: bool, quiet: 
         if state.seq > before.seq and state.status != "running":
             await record_ending(where, runtime.ledger, execution_id, state)
         await rung(runtime, execution_id)
-    if json:
-        print_json(whole_document(document_of(execution_id, state), state))
+        if json:
+            print_json(await whole_document(runtime.ledger, execution_id, state))
     if quiet:
         return
     if state.seq == before.seq:

@@ -59,6 +59,11 @@ def with_tasks(found: dict[str, Any], state: WorkflowState) -> dict[str, Any]:
     return {**found, "tasks": {task.key: task_document(state, task.key) for task in state.settings.tasks}}
 
 
+def final_tasks(state: WorkflowState) -> list[str]:
+    """The tasks that are done and that no other depends on: what they gave is the output of the workflow."""
+    return [task.key for task in state.settings.tasks if task.key in state.done and task.key not in state.dependents]
+
+
 def task_document(state: WorkflowState, key: str) -> dict[str, Any]:
     """How a task stands."""
     settings = state.task(key)
