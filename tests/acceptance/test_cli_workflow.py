@@ -142,12 +142,14 @@ def test_a_workflow_gives_its_output_and_each_task_its_rounds_and_answers(tmp_pa
     assert cli("show", "last", "--json").document["output"] == done["output"]
     draft = cli("show", "last", "--task", "draft", "--json").document
     assert [(one["round"], one["verdict"]) for one in draft["history"]] == [(1, "rejected"), (2, "accepted")]
-    assert draft["output"] and draft["history"][0]["feedback"]
+    assert draft["output"]
+    assert draft["history"][0]["feedback"]
     (answer,) = cli("show", "last", "--task", "name", "--json").document["answers"]
     assert (answer["decision"], answer["text"]) == ("answer", "ada")
     assert "output" in cli("show", "last", "--task", "name").out
     unknown = cli("show", "last", "--task", "draught")
-    assert unknown.code == 2 and "fetch, draft, name" in unknown.err
+    assert unknown.code == 2
+    assert "fetch, draft, name" in unknown.err
 
 
 @pytest.mark.req("TC-22", "TC-23")
