@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import threading
 from decimal import Decimal
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from support.commandline import CommandLine
+from support.commandline import InProcess
 from treadle.app.views import progress_view
 from treadle.core import events as ev
 from treadle.core.codec import encode
@@ -22,8 +23,9 @@ from treadle.core.usage import Usage
 from treadle.kernel.loop import advance
 from treadle.kernel.states import LoopState
 from treadle.ports.observer import Observer, Progress
+from treadle.telemetry.behind import Behind
 from treadle.telemetry.live import LiveView, render
-from treadle.telemetry.progress import PlainView
+from treadle.telemetry.progress import Line, PlainView
 from treadle.telemetry.sinks import Aside, JsonLines, Recording
 
 SETTINGS = LoopSettings(
@@ -163,6 +165,56 @@ def test_a_reader_that_went_away_does_not_stop_the_loop() -> None:
     view.close()
 
 
+def full_pipe() -> tuple[int, int]:
+    """(reader, writer) of a pipe into which nothing more goes."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 512)
+    os.set_blocking(writer, True)
+    return reader, writer
+
+
+@pytest.mark.req("AG-18")
+def test_a_pipe_that_nobody_reads_delays_nobody_and_the_newest_lines_win() -> None:
+    reader, writer = full_pipe()
+    with os.fdopen(reader, "rb") as pipe, os.fdopen(writer, "w") as stream:
+        view = Behind(PlainView(stream), size=8)
+        for number in range(100):
+            view.say(Line(f"line {number}"))
+        read = threading.Thread(target=lambda: said.append(pipe.read()))
+        said: list[bytes] = []
+        read.start()
+        view.close()
+        stream.close()
+        read.join()
+    lines = said[0].decode().splitlines()
+    assert lines[-1] == "line 99"
+    assert any("left out: nobody read them in time" in line for line in lines)
+    assert not any(line.endswith("line 50") for line in lines)
+
+
+@pytest.mark.req("AG-18")
+def test_a_loop_ends_though_nobody_reads_its_progress(tmp_path: Any) -> None:
+    cli = InProcess(tmp_path)
+    reader, writer = full_pipe()
+    process = cli.start("run", "Do it", "--agent-command", "true", "--check", "true", stderr=writer)
+    os.close(writer)
+    for _ in range(2_000):
+        if [one["status"] for one in cli.documents()] == ["done"]:
+            break
+    else:
+        process.kill()
+        raise AssertionError("the loop waits for its reader")
+    assert process.poll() is None
+    with os.fdopen(reader, "rb") as pipe:
+        assert b"accepted" in pipe.read()
+    assert process.wait() == 0
+    assert process.stdout is not None
+    process.stdout.close()
+
+
 def test_quiet_shows_nothing() -> None:
     stream = io.StringIO()
     Story(progress_view(stream, quiet=True))
@@ -189,7 +241,7 @@ def test_any_number_of_sinks_are_told_the_same() -> None:
 
 @pytest.mark.req("AG-18")
 def test_progress_goes_to_every_sink_that_is_named_and_stdout_carries_the_document_alone(tmp_path: Any) -> None:
-    cli = CommandLine(tmp_path)
+    cli = InProcess(tmp_path)
     both = ("--sink", "stderr", "--sink", "json:one.jsonl", "--sink", "json:two.jsonl")
     ran = cli("run", "Do it", "--agent-command", "true", "--check", "true", "--json", *both)
     assert ran.document["code"] in ("accepted", "no-change")
@@ -203,7 +255,7 @@ def test_progress_goes_to_every_sink_that_is_named_and_stdout_carries_the_docume
 
 @pytest.mark.req("AG-18")
 def test_sink_none_says_nothing_but_the_banner_and_a_wrong_sink_starts_nothing(tmp_path: Any) -> None:
-    cli = CommandLine(tmp_path)
+    cli = InProcess(tmp_path)
     acts = ("--agent-command", "true", "--check", "true")
     ran = cli("run", "Do it", *acts, "--sink", "none")
     assert len(ran.err.splitlines()) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from treadle.telemetry.behind import Behind
 from treadle.telemetry.live import budgets
 from treadle.telemetry.progress import Line, NoView, PlainView, View, noteworthy
 
@@ -14,6 +15,10 @@ def progress_view(stream: TextIO, *, quiet: bool = False) -> View:
     """Drawn at a terminal, plain lines elsewhere, nothing where quiet is asked for."""
     if quiet:
         return NoView()
+    return Behind(_view(stream))
+
+
+def _view(stream: TextIO) -> View:
     if not stream.isatty():
         return PlainView(stream)
     from rich.console import Console

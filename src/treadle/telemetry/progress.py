@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple, TextIO
@@ -64,10 +66,26 @@ class PlainView(View):
         if self._stream is None:
             return
         try:
-            self._stream.write(line.text + "\n")
-            self._stream.flush()
+            _write(self._stream, line.text + "\n")
         except OSError:
             self._stream = None
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """To the file itself where there is one: a thread that waits for a reader must not hold a lock that the whole process needs."""
+    try:
+        number = stream.fileno()
+    except (OSError, ValueError):
+        stream.write(text)
+        stream.flush()
+        return
+    stream.flush()
+    left = text.encode(stream.encoding or "utf-8", "backslashreplace")
+    while left:
+        try:
+            left = left[os.write(number, left) :]
+        except BlockingIOError:
+            select.select((), (number,), ())
 
 
 def noteworthy(progress: Progress) -> Line | None:
