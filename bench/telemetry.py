@@ -59,12 +59,14 @@ SUBJECTS: dict[str, Observers] = {
 
 
 class Toggling(InstantModel):
-    """Every other block of turns has the observers. `marks` and `spent` are wall and processor time at each request."""
+    """Every other block of turns has the observers. `marks`, `spent` and `own` are taken at each request: wall time, processor
+    time of the process, and of the loop's thread alone."""
 
     def __init__(self, turns: int, block: int, observers: tuple[Observer, ...]) -> None:
         super().__init__(turns)
         self.block, self.observers = block, observers
         self.spent: list[float] = []
+        self.own: list[float] = []
         self.journal: Any = None
         self.on_ready = self._ready
 
@@ -73,6 +75,7 @@ class Toggling(InstantModel):
 
     def _ready(self, _: int) -> None:
         self.spent.append(time.process_time())
+        self.own.append(time.thread_time())
         self.journal.observers = self.observers if self.observed(len(self.marks)) else ()
 
 
@@ -98,11 +101,13 @@ async def one(turns: int, block: int, make: Observers) -> dict[str, float]:
 def compared(model: Toggling, turns: int, block: int) -> dict[str, float]:
     wall: dict[bool, list[float]] = {False: [], True: []}
     spent: dict[bool, list[float]] = {False: [], True: []}
+    own: dict[bool, list[float]] = {False: [], True: []}
     for first in range(block, turns - block + 1, block):  # the first block warms up
         seen = model.observed(first + 1)
         wall[seen] += [b - a for a, b in pairwise(model.marks[first + 1 : first + block])]
         spent[seen].append((model.spent[first + block - 1] - model.spent[first]) / (block - 1))
-    found = {"wall": wall, "processor": spent}
+        own[seen].append((model.own[first + block - 1] - model.own[first]) / (block - 1))
+    found = {"wall": wall, "process": spent, "loop_thread": own}
     result: dict[str, float] = {}
     for name, by in found.items():
         result[f"{name}_ms"] = round(statistics.median(by[True]) * 1000, 3)

@@ -8,6 +8,8 @@ from typing import Any, TextIO
 
 import msgspec
 
+from treadle.core.events import ToolIntended
+from treadle.core.messages import ModelResponded
 from treadle.ports.observer import Observer, Progress
 
 from .bus import CLOSE_S, SIZE, Pump, Ring
@@ -60,7 +62,10 @@ class JsonLines(Observer):
 
     def _text(self, line: dict[str, Any]) -> str:
         text = _encode(line).decode()
-        if self._redact is None or line["kind"] in _CLEAN or self._redact(text) == text:
+        if self._redact is None or line["kind"] in _CLEAN:
+            return text
+        suspect = _suspect(line["kind"], line["data"], text)
+        if not suspect or self._redact(suspect) == suspect:
             return text
         # Text by text, so that it stays JSON.
         return _encode(redacted(msgspec.json.decode(text), self._redact)).decode()
@@ -70,6 +75,20 @@ class JsonLines(Observer):
         if self._owned and stream is not None:
             with contextlib.suppress(OSError):
                 stream.close()
+
+
+def _suspect(kind: str, data: Any, text: str) -> str:
+    """The part of a line that nobody has redacted yet: what a model wrote was redacted where it entered, its calls were not."""
+    match kind:
+        case "model.responded" if isinstance(data, ModelResponded):
+            arguments = [call.args for call in data.calls]
+            return _encode((arguments, data.extra)).decode() if data.extra or any(arguments) else ""
+        case "tool.started":
+            return _encode(data["args"]).decode() if data["args"] else ""
+        case "tool.intended" if isinstance(data, ToolIntended) and not data.probes:
+            return ""
+        case _:
+            return text
 
 
 def redacted(value: Any, redact: Callable[[str], str]) -> Any:
