@@ -2,7 +2,7 @@
 # uv is used where it is installed and fetched into .uv/ where it is not.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-local studio page demo test test-all check lock format-check lint types layers sizes changelog bench bench-peers bench-own docs docs-serve format hooks clean
+.PHONY: help setup setup-local studio page demo test test-all check lock format-check lint types layers sizes changelog bench bench-peers bench-own docs docs-serve simulate simulate-nightly format hooks clean
 .DELETE_ON_ERROR:
 unexport VIRTUAL_ENV
 unexport PYTHONDONTWRITEBYTECODE  # every process would compile every module anew: a run starts twice as fast without
@@ -76,6 +76,12 @@ bench: .venv/.setup ## Treadle beside the floor, LangGraph and pydantic-ai, in t
 
 bench-peers: .venv/.setup ## the same in the long form: 10,000 turns too, three runs of each
 	.venv/bin/python bench/peers/run.py --turns 10,100,1000,10000 --repeats 3 $(ARGS)
+
+simulate: .venv/.setup ## 300 seeds of the deterministic simulation; ARGS="--seed N" makes one again, with its trace
+	PYTHONPATH=tests .venv/bin/python -m simulation $(ARGS)
+
+simulate-nightly: .venv/.setup ## 10,000 seeds
+	PYTHONPATH=tests .venv/bin/python -m simulation --seeds 10000 $(ARGS)
 
 bench-own: .venv/.setup ## each measurement of Treadle alone in bench/, one after another
 	@for script in bench/[a-z]*.py; do echo "== $$script"; .venv/bin/python $$script || exit 1; done

@@ -135,6 +135,28 @@ async def test_a_commit_that_landed_though_its_connection_broke_is_not_written_a
     await ledger.close()
 
 
+@pytest.mark.req("LG-08", "TC-26")
+async def test_what_was_taken_over_without_anybody_hearing_of_it_is_given_up_and_blocks_nobody(url, ledger):
+    class Cut(CrashPoints):
+        """Breaks the connection once after the commit, before anybody is told."""
+
+        armed = False
+
+        def reach(self, name):
+            if self.armed and name == "ledger.after-commit":
+                self.armed = False
+                raise OSError("the network is gone")
+
+    points = Cut()
+    other = await open_postgres(url, points=points)
+    await ledger.release(await started(ledger))
+    points.armed = True
+    with pytest.raises(LedgerUnavailable):
+        await other.acquire("run-1", owner="other")
+    assert (await taken_over_in_the_end(ledger)).epoch == 3  # though it lives, and renews its lease each second
+    await other.close()
+
+
 @pytest.mark.req("LG-08")
 async def test_a_server_that_stays_away_is_named_and_the_password_is_not():
     with pytest.raises(LedgerUnavailable) as refusal:

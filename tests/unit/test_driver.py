@@ -23,6 +23,7 @@ from support.driving import (
 )
 from treadle import Person, accept, reject
 from treadle.app.runtime import Reopening, Runtime, resting
+from treadle.core.codec import decode
 from treadle.core.errors import (
     AnswerRefused,
     DefinitionChanged,
@@ -309,3 +310,20 @@ def test_a_stored_input_is_validated_against_todays_type_before_anything_runs(st
         assert model.requests == 0
 
     in_runtime(store, tmp_path, test)
+
+
+@pytest.mark.req("LG-04")
+def test_what_is_reserved_for_a_request_is_not_told_by_a_conversation_that_is_over(tmp_path: Path) -> None:
+    async def test(runtime: Runtime) -> None:
+        long = Turn(text="word " * 2_000, calls=[("look", {})], usage=FEE)
+        model = scripted(PLAN, long, DONE, PLAN, DONE)
+        verdicts = [reject("not yet"), accept()]
+        session = await runtime.start(a_loop(model, lambda ctx, output: verdicts.pop(0), history="fresh"), "the task")
+        await session.run()
+        records = await runtime.ledger.records(session.execution_id)
+        intents = [decode(r.kind, r.version, r.body) for r in records if r.kind == "model.intended"]
+        first, anew = intents[0], intents[3]
+        assert anew.reserve.input_tokens > first.reserve.input_tokens  # the same prompt, and the feedback
+        await session.close()
+
+    in_runtime("memory:", tmp_path, test)

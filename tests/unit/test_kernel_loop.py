@@ -107,6 +107,16 @@ def test_acts_policy_trips_at_its_limit_before_the_next_intent(policy: Policy, w
     assert len(machine.seen(ev.ModelIntended)) == state.act.turns
 
 
+@pytest.mark.req("FR-09", "FR-10")
+def test_time_that_runs_out_while_calls_run_stops_it_and_they_run_when_it_is_extended() -> None:
+    machine = Machine(turns=[PLAN, [call("a")], *one_round()]).start(limits=Limits(max_duration_us=5000))
+    waiting = machine.to(act.RunTools)
+    machine.emit(ev.Interrupted(epoch=1, reason="deadline", us=5000))
+    assert (machine.rest().code, machine.state.agent.answered) == ("limit", 0)
+    machine.emit(ev.Extended(actor="ada", max_duration_us=50_000))
+    assert machine.action() == waiting
+
+
 @pytest.mark.req("FR-09")
 @pytest.mark.parametrize("limits", [Limits(max_turns=2), Limits(max_cost_usd=Decimal("0.02")), Limits(max_tokens=30)])
 def test_total_limits_stop_before_evaluate(limits: Limits) -> None:

@@ -24,7 +24,7 @@ from treadle.ports.ledger import Ledger
 from treadle.ports.observer import Observer
 from treadle.runtime.clock import SystemClock
 from treadle.runtime.contexts import Shared
-from treadle.runtime.journal import create_execution
+from treadle.runtime.journal import create_execution, given_up_on_failure
 from treadle.runtime.workflow_document import document, final_tasks, with_tasks
 from treadle.runtime.workflow_driver import WorkflowDriver
 from treadle.runtime.workflow_journal import KIND, WorkflowJournal, load_workflow
@@ -128,8 +128,9 @@ class WorkflowRuntime:
         ownership = await create_execution(self.ledger, execution_id, kind=KIND, owner=self.owner, at_us=started.at_us)
         journal = WorkflowJournal(self.ledger, ownership, self.clock, self.observers, WorkflowState(), 0)
         journal.hub = self.hub
-        journal.emit(started)
-        await journal.flush()
+        async with given_up_on_failure(self.ledger, ownership):
+            journal.emit(started)
+            await journal.flush()
         return self._session(journal, workflow, built)
 
     async def resume(
@@ -267,6 +268,7 @@ def workflows_of(runtime: Runtime) -> WorkflowRuntime:
     return WorkflowRuntime(
         runtime.ledger,
         runtime.settings,
+        clock=runtime.clock,
         points=runtime.points,
         observers=runtime.observers,
         quota_wait_s=float("inf") if runtime.quota_wait_s is None else runtime.quota_wait_s,

@@ -25,6 +25,7 @@ from .accounts import settle_charges as _settle_charges
 from .accounts import spend as _spend
 from .accounts import unmetered_doubt as _unmetered_doubt
 from .actions import Action, Finish, FinishAct, Record, RunActor, RunCheck, TakeBaseline, Wait
+from .budget import remaining_us
 from .escalation import after_rejections, escalated
 from .guard_events import guard_tripped, workspace_measured
 from .outcomes import decided
@@ -45,7 +46,7 @@ def _next(state: LoopState) -> Action:
         return children.left(state) or lessons.after(state) or Finish(status=state.status, code=state.code)
     if (action := scopes.due(state)) is not None:
         return action
-    if (end := decided(state, boundary=at_boundary(state))) is not None:
+    if (end := decided(state, boundary=at_boundary(state) or _out_of_time(state))) is not None:
         return lessons.before(state, end) or Record(event=end)
     if state.phase == "act":
         return lessons.recall(state) or _act(state)
@@ -58,6 +59,11 @@ def at_boundary(state: LoopState) -> bool:
     """Nothing is in flight, no call waits for its result, and what comes next is an intent."""
     agent = state.agent
     return not state.callback and agent.step in ("prompt", "ready", "back-off") and agent.state != "completed"
+
+
+def _out_of_time(state: LoopState) -> bool:
+    """Whether calls that wait for their result cannot run, since no time is left: they do when it is extended."""
+    return state.agent.step == "tools" and not state.agent.running and remaining_us(state) == 0
 
 
 def _act(state: LoopState) -> Action:

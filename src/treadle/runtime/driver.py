@@ -34,7 +34,8 @@ BARRIERS = (
     *CHILDREN,
     *LESSONS,
 )
-UNTIMED = (act.Conclude, act.CloseScope, *CHILDREN, *LESSONS)  # an accepted round is not undone by a limit
+# What is finished or accepted is not undone by a limit.
+UNTIMED = (act.FinishAct, act.Conclude, act.CloseScope, *CHILDREN, *LESSONS)
 LINGER_S = 0.005  # how long reads may run until the response that asked for them is written by itself
 INBOX_S = 0.3  # how long a request from outside may lie unread while an effect runs
 

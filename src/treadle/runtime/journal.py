@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
@@ -17,7 +18,7 @@ import anyio
 from treadle.core import events as ev
 from treadle.core.codec import decode, encode
 from treadle.core.digests import blob_address
-from treadle.core.errors import InputError, LedgerError, TreadleError, UnknownExecution
+from treadle.core.errors import InputError, LedgerError, StaleEpoch, TreadleError, UnknownExecution
 from treadle.core.lesson_events import LessonsDistilled, LessonsVoted
 from treadle.core.messages import BRANCHING, MESSAGES, Compacted, ModelResponded, Prompted, ToolsFinished
 from treadle.core.values import Value
@@ -123,6 +124,17 @@ async def load(
     return Loaded(state, known.snapshot_seq, last_us)
 
 
+@asynccontextmanager
+async def given_up_on_failure(ledger: Ledger, ownership: Ownership) -> AsyncGenerator[None]:
+    """An execution that cannot be opened is not kept: for as long as this process lives nobody else could go on with it."""
+    try:
+        yield
+    except BaseException:
+        with anyio.CancelScope(shield=True), suppress(LedgerError):  # what is raised says already that the store failed
+            await ledger.release(ownership)
+        raise
+
+
 class JournalOf(Generic[S]):
     """One owned execution of a machine. `emit` may be called from any thread; everything else from the event loop's."""
 
@@ -174,8 +186,9 @@ class JournalOf(Generic[S]):
         machine = cls.machine
         ownership = await create_execution(ledger, execution_id, kind=machine.kind, owner=owner, at_us=started.at_us)
         journal = cls(ledger, ownership, clock, observers, machine.initial(), 0)
-        journal.emit(started)
-        await journal.flush()
+        async with given_up_on_failure(ledger, ownership):
+            journal.emit(started)
+            await journal.flush()
         return journal
 
     @classmethod
@@ -195,11 +208,10 @@ class JournalOf(Generic[S]):
         `known` is what was read of it before, so that only what came since is read.
         """
         ownership = await ledger.acquire(execution_id, owner=owner, force=force)
-        state, snapshot_seq, last_us = await load(cls.machine, ledger, execution_id, known=known)
-        if not state.seq:
-            # Killed between the execution's row and its first record: there is nothing to go on from.
-            await ledger.release(ownership)
-            raise UnknownExecution(f"{execution_id} was never started: run it again")
+        async with given_up_on_failure(ledger, ownership):
+            state, snapshot_seq, last_us = await load(cls.machine, ledger, execution_id, known=known)
+            if not state.seq:  # killed between the execution's row and its first record: nothing to go on from
+                raise UnknownExecution(f"{execution_id} was never started: run it again")
         journal = cls(ledger, ownership, clock, observers, state, snapshot_seq)
         journal.last_us = last_us
         return journal
@@ -359,13 +371,20 @@ class JournalOf(Generic[S]):
             raise
 
     async def close(self) -> None:
-        """Flushes where that is still possible, and gives the ownership up."""
+        """Flushes where that is still possible, and gives the ownership up.
+
+        After a refused commit as well: it may have landed for all that, and say that a person must answer whom nobody would hear.
+        """
         try:
             if self.failure is None:
                 await self.flush()
         finally:
-            if not isinstance(self.failure, LedgerError):
-                await self.ledger.release(self.ownership)
+            if not isinstance(self.failure, StaleEpoch):
+                try:
+                    await self.ledger.release(self.ownership)
+                except LedgerError:
+                    if self.failure is None:  # or else the owner has heard of the store's failure already
+                        raise
 
 
 class Journal(JournalOf[LoopState]):
@@ -398,18 +417,15 @@ class Journal(JournalOf[LoopState]):
         super()._note_rows(event, body)
 
     def _emitted(self, before: LoopState, seq: int, event: Value, body: bytes) -> None:
+        # A view of another branch stays until `view` makes it anew: its generation must not come again.
         if isinstance(event, MESSAGES):
             view = self.views.get(before.phase)
             if view is not None and view.leaf == event.parent:
                 view.append(seq, event, body)
-            else:
-                self.views.pop(before.phase, None)
         elif isinstance(event, Compacted):
             view = self.views.get(before.phase)
             if view is not None and view.leaf == event.base:
                 view.compact(seq, event)
-            else:
-                self.views.pop(before.phase, None)
 
     async def view(self, phase: ev.Phase, examples: tuple[Prompted | ModelResponded | ToolsFinished, ...] = ()) -> View:
         """The branch that the agent of this phase is on, examples first."""

@@ -172,8 +172,8 @@ class WorkflowDriver:
                 flight = self._flights[action.id] = Flight(action)
                 self.watch.start()
                 group.start_soon(self._fly, flight)
-        if wf.stopping(self.journal.state):
-            self._abort()
+        if wf.stopping(self.journal.state) and not all(flight.aborted for flight in self._flights.values()):
+            self._abort()  # once: what is on its way out is waited for, and not asked again and again
         return barrier
 
     async def _heed(self) -> None:

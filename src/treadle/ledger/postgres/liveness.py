@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import time
+from collections.abc import Callable
 
 import psycopg
 
@@ -21,9 +22,9 @@ SQL = {name: text.encode() for name, text in named("postgres").items()}
 class Liveness:
     """Our token, and the connection that keeps it alive and hears of requests. Made on the event loop that uses it."""
 
-    def __init__(self, conninfo: str) -> None:
+    def __init__(self, conninfo: str, on_renewal: Callable[[], None]) -> None:
         self.token = secrets.token_hex(8)
-        self._conninfo = conninfo
+        self._conninfo, self._on_renewal = conninfo, on_renewal
         self._renewed = 0.0  # monotonic, when the last renewal that succeeded was sent
         self._task: asyncio.Task[None] | None = None
         self._listening = False
@@ -84,6 +85,7 @@ class Liveness:
             async with asyncio.timeout(LEASE_S):
                 await connection.execute(SQL["renew"], (self.token,))
             self.renewed(sent)
+            self._on_renewal()
             async for note in connection.notifies(timeout=RENEW_S):
                 if note.payload.isdecimal():
                     self._quiet.discard(int(note.payload))

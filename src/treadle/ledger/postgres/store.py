@@ -86,6 +86,19 @@ def without_password(url: str) -> str:
     return f"{parts.scheme}://{f'{user}@' if user else ''}{host[2]}{parts.path}{'?' if query else ''}{query}"
 
 
+class Release(Call[None]):
+    """Gives an ownership up; where the store cannot be reached, it stays owed."""
+
+    def __init__(self, work: Callable[[Connection], Awaitable[None]], own: Ownership, owed: list[Ownership]) -> None:
+        super().__init__(work)
+        self._own, self._owed = own, owed
+
+    def settle(self) -> None:
+        if isinstance(self.error, LedgerUnavailable):
+            self._owed.append(self._own)
+        super().settle()
+
+
 class PostgresLedger(Ledger):
     """Made by `open_postgres`; belongs to the event loop that made it. Any number of processes and machines may open the same store.
 
@@ -96,13 +109,14 @@ class PostgresLedger(Ledger):
     def __init__(self, url: str, connection: Connection, *, points: CrashPoints, patience_s: float) -> None:
         self.url = without_password(url)
         self._points = points
-        self._live = Liveness(url)
+        self._live = Liveness(url, self._settle_up)
         self._writer = Writer(connection, url, self.url, self._live.token, points, patience_s)
         self._pool = AsyncConnectionPool(
             url, min_size=1, max_size=READERS, open=False, kwargs={"autocommit": True}, timeout=patience_s
         )
         self._opened = self._closed = False
         self._handles: dict[str, int] = {}
+        self._owed: list[Ownership] = []  # to be given up as soon as the store can be reached
 
     # ---- owners
 
@@ -139,11 +153,22 @@ class PostgresLedger(Ledger):
         return await self._own(work)
 
     async def _own(self, work: Callable[[Connection], Awaitable[Ownership]]) -> Ownership:
-        call = Call(work)
+        taken: list[Ownership] = []
+
+        async def noted(connection: Connection) -> Ownership:
+            taken.append(await work(connection))
+            return taken[0]
+
+        call = Call(noted)
         self._writer.submit(call)
-        own = await call.result(self._release_soon)
-        self._live.start()
-        return own
+        try:
+            return await call.result(self._release_soon)
+        except LedgerUnavailable:  # it may be ours without our knowing: nobody could go on with it as long as we live
+            self._owed += taken
+            raise
+        finally:
+            if taken:
+                self._live.start()
 
     async def _renew(self, connection: Connection) -> None:
         sent = time.monotonic()
@@ -152,19 +177,26 @@ class PostgresLedger(Ledger):
         self._live.renewed(sent)
 
     async def release(self, ownership: Ownership) -> None:
-        call = Call(self._releasing(ownership))
+        call = self._releasing(ownership)
         self._writer.submit(call)
         await call.result()
 
-    def _releasing(self, own: Ownership) -> Callable[[Connection], Awaitable[None]]:
+    def _releasing(self, own: Ownership) -> Call[None]:
         async def work(connection: Connection) -> None:
             await connection.execute(SQL["release"], (own.handle, own.epoch, self._live.token))
 
-        return work
+        return Release(work, own, self._owed)
 
     def _release_soon(self, ownership: Ownership) -> None:
         """Of an ownership that nobody was there to receive."""
-        self._writer.submit(Call(self._releasing(ownership)))
+        self._writer.submit(self._releasing(ownership))
+
+    def _settle_up(self) -> None:
+        """The store can be reached again: what could not be given up is given up now."""
+        owed = self._owed[:]
+        self._owed.clear()
+        for ownership in owed:
+            self._release_soon(ownership)
 
     def lapsed(self) -> bool:
         return self._live.lapsed()
