@@ -6,17 +6,21 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from support.crashing import DieAt, Died, Lives
 from support.driving import DONE, FEE, LOOK, PLAN, in_runtime, look, scripted
 from treadle import Agent, Child, Loop, Person, accept, tool
 from treadle.app.runtime import Reopening, Runtime
 from treadle.core.codec import decode
-from treadle.core.errors import AnswerRefused, DefinitionError, InputError
+from treadle.core.errors import AnswerRefused, DefinitionError, InputError, LedgerError
 from treadle.core.messages import ModelResponded, ToolResult, ToolsFinished
 from treadle.kernel.states import LoopState
 from treadle.kernel.steering import Answer, Cancel, ChangeLease, Extend
 from treadle.testing import Fault, Turn
+from treadle.testing.bill import read_bill
+from treadle.testing.crash import CHILD_POINTS
 
 FORK = Turn(calls=[("fork", {"child": "scout", "task": "Look around."})], usage=FEE)
 ASK = Turn(calls=[("ask_person", {"question": "Which one?", "choices": ["a", "b"]})], usage=FEE)
@@ -398,3 +402,60 @@ def test_a_child_that_is_ill_defined_is_refused(wrong: Any, said: str) -> None:
 
 def _plain(**changes: Any) -> Loop:
     return Loop(name="c", act=lambda ctx, feedback: "x", evaluate=lambda ctx, output: accept(), **changes)
+
+
+POINTS = (
+    *((point, nth) for point in ("before-model", "after-model") for nth in (2, 3, 4, 5, 6)),
+    *((p, 1) for p in CHILD_POINTS),
+)
+
+
+@pytest.mark.req("FR-22", "LG-03")
+@pytest.mark.parametrize("asks", [False, True])
+@pytest.mark.parametrize(("point", "nth"), POINTS)
+def test_a_kill_counts_a_child_once(point: str, nth: int, asks: bool, tmp_path: Path) -> None:
+    """Whatever dies when, the parent's account is what all of them have billed, or in doubt."""
+    bills = tmp_path / "parent.bill", tmp_path / "child.bill"
+
+    def make() -> Loop:
+        steps = (PLAN, ASK, LOOK, DONE) if asks else (PLAN, LOOK, LOOK, DONE)
+        parent = scripted(PLAN, FORK, DONE, bill=bills[0])
+        return family(parent, scripted(*steps, bill=bills[1]), max_cost_usd=Decimal(1))
+
+    async def answer(runtime: Runtime, state: LoopState) -> None:
+        assert state.pending is not None
+        said = Answer(request_id=state.pending.id, decision="answer", text="a", actor="eve")
+        await runtime.steer("parent", said)
+
+    async def main() -> None:
+        lives = Lives(tmp_path)
+        state = await lives.run(make, "parent", die_at=(point, nth), meanwhile=answer)
+        assert lives.deaths == 1
+        assert (state.status, state.total.turns, state.child) == ("done", 7, None)
+        async with lives.life() as runtime:
+            child = await runtime.state(only_child(state))
+        assert (child.status, child.total.turns) == ("done", 4)
+        assert state.total.usage.cost_usd == 7 * A_TURN
+        billed = sum(A_TURN for bill in bills for _ in read_bill(bill))
+        assert state.total.usage.cost_usd <= billed <= state.total.usage.cost_usd + state.total.in_doubt.cost_usd
+
+    anyio.run(main)
+
+
+@pytest.mark.req("FR-22")
+@pytest.mark.parametrize("point", CHILD_POINTS)
+def test_a_parent_that_is_killed_and_then_cancelled_takes_its_child_with_it(point: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        lives = Lives(tmp_path)
+        points = DieAt(point)
+        with pytest.raises((Died, LedgerError, BaseExceptionGroup)):
+            async with lives.life(points) as runtime:
+                await started(runtime, family(scripted(PLAN, FORK, DONE), scripted(PLAN, ASK, DONE)))
+        async with lives.life() as runtime:
+            ended = await runtime.steer("parent", Cancel(actor="eve"))
+            assert (ended.status, ended.child) == ("cancelled", None)
+            if point == "after-child":
+                assert ended.total.turns == 4
+                assert (await runtime.state(only_child(ended))).status == "cancelled"
+
+    anyio.run(main)

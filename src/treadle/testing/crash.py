@@ -37,6 +37,8 @@ SCOPE_POINTS = (
 """Only where a loop is isolated."""
 LESSON_POINTS = ("before-gates", "after-gates", "before-vote", "after-vote", "before-distil", "after-distil")
 """Of loops that have gates, or learn."""
+CHILD_POINTS = ("before-child", "after-child")
+"""Of a loop whose agent forks."""
 WORKFLOW_POINTS = (
     "phase-intended",
     "before-perform",
@@ -84,7 +86,7 @@ def crash_points(spec: str) -> CrashPoints:
     if not spec:
         return NO_CRASH_POINTS
     name, _, nth = spec.partition(":")
-    points = (*LOOP_POINTS, *SCOPE_POINTS, *LESSON_POINTS, *WORKFLOW_POINTS, *LEDGER_POINTS)
+    points = (*LOOP_POINTS, *SCOPE_POINTS, *LESSON_POINTS, *CHILD_POINTS, *WORKFLOW_POINTS, *LEDGER_POINTS)
     if name not in points or not (nth or "1").isdecimal() or nth == "0":
         known = ", ".join(points)
         raise ConfigurationError(f"TREADLE_CRASH_AT={spec!r} is no crash point. Known: {known}; POINT or POINT:N.")
