@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from treadle.app.workflows import Decision, WorkflowResult, resume_workflow, run_workflow, speculate
     from treadle.core.errors import TreadleError
     from treadle.core.usage import Usage
-    from treadle.ports.callback import RoundContext, Verdict, accept, reject
+    from treadle.ports.callback import RoundContext, Verdict, accept, finished, reject
     from treadle.ports.prompt import Section
     from treadle.ports.speculation import Lost, Speculated
     from treadle.ports.task import LoopTaskContext, QuotaReached, TaskContext
@@ -71,6 +71,7 @@ _HOMES = {
     "Workflow": "treadle.spec.workflows",
     "WorkflowResult": "treadle.app.workflows",
     "accept": "treadle.ports.callback",
+    "finished": "treadle.ports.callback",
     "log_tail": "treadle.app.logs",
     "reject": "treadle.ports.callback",
     "resume": "treadle.app.api",
@@ -118,6 +119,7 @@ __all__ = [
     "WorkflowResult",
     "__version__",
     "accept",
+    "finished",
     "log_tail",
     "reject",
     "resume",

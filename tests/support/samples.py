@@ -135,7 +135,7 @@ EVENTS: tuple[Value, ...] = (
     ev.Forked(execution_id="e", source="s", at=3, actor="a", workspace="/w"),
     ce.ChildIntended(call="c", child="e", name="n", reserve=USAGE),
     ce.ChildUsed(child="e", usage=USAGE, in_doubt=USAGE, turns=2, asks="q"),
-    ce.ChildWoken(child="e"),
+    ce.ChildWoken(child="e", id="i"),
     ce.ChildEnded(child="e"),
     ce.ParentSaid(
         forked_by="p", above=(HELD,), max_turns=1, max_cost_usd=Decimal("0.5"), max_tokens=2, max_duration_us=3

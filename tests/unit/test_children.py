@@ -12,6 +12,11 @@ import pytest
 from support.crashing import DieAt, Died, Lives
 from support.driving import DONE, FEE, LOOK, PLAN, in_runtime, look, scripted
 from treadle import Agent, Child, Loop, Person, accept, tool
+from treadle.app.archive import whole
+from treadle.app.carry import as_it_is, export, import_family, read_export
+from treadle.app.claiming import Abandoned
+from treadle.app.forking import fork
+from treadle.app.listing import listing
 from treadle.app.runtime import Reopening, Runtime
 from treadle.core.codec import decode
 from treadle.core.errors import AnswerRefused, DefinitionError, InputError, LedgerError
@@ -164,6 +169,8 @@ def test_what_a_child_asks_parks_its_parent_and_the_answer_wakes_both(depth: int
             await runtime.steer(below, Answer(request_id=waiting.id, decision="answer", text="c", actor="eve"))
         told = await runtime.steer(below, Answer(request_id=waiting.id, decision="answer", text="b", actor="eve"))
         assert (told.step_exec_id, told.status) == ("parent", "running")
+        with pytest.raises(AnswerRefused, match="eve has answered it already"):
+            await runtime.steer(below, Answer(request_id=waiting.id, decision="answer", text="a", actor="x"))
         with pytest.raises(AnswerRefused):  # consumed once
             await runtime.steer("parent", Answer(request_id=state.pending.id, decision="answer", text="a", actor="x"))  # type: ignore[union-attr]
         done = await resumed(runtime, made())
@@ -459,3 +466,63 @@ def test_a_parent_that_is_killed_and_then_cancelled_takes_its_child_with_it(poin
                 assert (await runtime.state(only_child(ended))).status == "cancelled"
 
     anyio.run(main)
+
+
+@pytest.mark.req("FR-22", "FR-27")
+def test_a_parked_parent_is_carried_to_another_store_with_its_children(tmp_path: Path) -> None:
+    def made() -> Loop:
+        inner = family(scripted(PLAN, FORK, DONE), scripted(PLAN, ASK, DONE))
+        return family(scripted(PLAN, FORK, DONE), inner)
+
+    async def main() -> None:
+        here, there = Lives(tmp_path), Lives(tmp_path / "there")
+        async with here.life() as runtime:
+            state = await started(runtime, made())
+            data = await export(runtime.ledger, "parent", state)
+        async with there.life() as runtime:
+            carried = read_export(data)
+            await import_family(runtime.ledger, carried, as_it_is, owner=runtime.owner, at_us=1)
+            assert state.pending is not None
+            await runtime.steer("parent", Answer(request_id=state.pending.id, decision="answer", text="b", actor="eve"))
+            state = await resumed(runtime, made())
+            assert (state.status, state.total.turns) == ("done", 9)
+
+    anyio.run(main)
+
+
+@pytest.mark.req("FR-22")
+def test_a_fork_of_a_parked_parent_begins_the_child_anew(tmp_path: Path) -> None:
+    """Two executions never wait for one child."""
+
+    async def test(runtime: Runtime) -> None:
+        loop = family(scripted(PLAN, FORK, DONE), scripted(PLAN, ASK, DONE))
+        first = await started(runtime, loop)
+        made = await fork(runtime, "parent", name="other")
+        second = await resumed(runtime, loop, made.execution_id)
+        assert (second.status, second.code) == ("waiting-input", "question")
+        assert only_child(second) != only_child(first)
+        await runtime.steer("other", Cancel(actor="eve"))
+        assert (await runtime.state(only_child(first))).status == "waiting-input"
+
+    in_runtime("memory:", tmp_path, test)
+
+
+@pytest.mark.req("FR-22")
+def test_a_family_is_listed_and_shown_together(tmp_path: Path) -> None:
+    async def test(runtime: Runtime) -> None:
+        loop = family(scripted(PLAN, FORK, DONE), scripted(PLAN, ASK, DONE))
+        state = await started(runtime, loop)
+        child = only_child(state)
+        by_id = {one.document["execution_id"]: one for one in await listing(runtime.ledger)}
+        assert by_id[child].parent == "parent"
+        document = by_id["parent"].document
+        assert document["pending"]["child"] == child
+        ((shown),) = document["children"]
+        assert (shown["execution_id"], shown["open"], shown["waits_for"]) == (child, True, "question")
+        assert [row.execution_id for row in await whole(runtime.ledger, ())] == ["parent"]
+        assert await Abandoned(runtime.ledger).find() == []
+        assert state.pending is not None
+        await runtime.steer(child, Answer(request_id=state.pending.id[17:], decision="answer", text="a", actor="eve"))
+        assert [row.execution_id for row in await Abandoned(runtime.ledger).find()] == ["parent"]
+
+    in_runtime("memory:", tmp_path, test)

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from anyio import to_thread
 
-from treadle.core.errors import FrameError, InputError, OwnerAlive, TreadleError, UnknownExecution
+from treadle.core.errors import FrameError, OwnerAlive, TreadleError, UnknownExecution
 from treadle.kernel.states import LoopState
 from treadle.ports.ledger import ExecutionRow, Ledger
 
-from .carry import Carried, export, import_into
+from .carry import Carried, as_it_is, export, import_family, is_there
 from .carry_workflow import CarriedWorkflow, export_workflow, import_workflow, read_any
 from .listing import parents_of, state_of
 
@@ -87,28 +87,15 @@ async def take_in(ledger: Ledger, file: Path, *, owner: str, at_us: int) -> Took
         pass
     taken = known = 0
     for carried in read(file):
-        if await _is_there(ledger, carried):
+        if await is_there(ledger, carried.execution_id, carried.records):
             known += 1
             continue
         if isinstance(carried, CarriedWorkflow):
             await import_workflow(ledger, carried, owner=owner)
         else:
-            await import_into(ledger, carried, (), owner=owner, at_us=at_us)
+            await import_family(ledger, carried, as_it_is, owner=owner, at_us=at_us)
         taken += 1
     return Took(taken, known)
-
-
-async def _is_there(ledger: Ledger, carried: Carried | CarriedWorkflow) -> bool:
-    try:
-        row = await ledger.row(carried.execution_id)
-    except UnknownExecution:
-        return False
-    if row.execution_id != carried.execution_id or not row.head:
-        return False
-    stored = await ledger.records(carried.execution_id, to=len(carried.records))
-    if tuple(stored) != carried.records:
-        raise InputError(f"The store has another execution {carried.execution_id}: nothing of it was changed.")
-    return True
 
 
 async def unsound(ledger: Ledger) -> list[str]:

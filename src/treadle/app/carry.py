@@ -11,22 +11,25 @@ import asyncio
 import base64
 import binascii
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 import msgspec
 
 from treadle.core import events as ev
+from treadle.core.child_events import ChildWoken
 from treadle.core.codec import decode, encode
 from treadle.core.digests import blob_address
 from treadle.core.errors import (
     BrokenInvariant,
     DanglingMessage,
     DigestMismatch,
+    InputError,
     InvalidField,
     LedgerTooNew,
     MalformedFrame,
     TreadleError,
+    UnknownExecution,
     UnsupportedVersion,
     WrongKind,
 )
@@ -38,8 +41,10 @@ from treadle.kernel.snapshot import SNAPSHOT_VERSION, freeze
 from treadle.kernel.states import LoopState
 from treadle.ports.ledger import Batch, Ledger, Ownership, Record, Snapshot, Summary
 from treadle.runtime.document import summary_bytes
+from treadle.runtime.journal import load_state
 
 T = TypeVar("T")
+More = Callable[["Carried"], Awaitable[Iterable[ev.Event]]]
 VERSION = 1
 KIND = "export"
 
@@ -67,6 +72,7 @@ class _Export(msgspec.Struct, forbid_unknown_fields=True, tag_field="kind", tag=
     loop: str  # the sealed frame of the loop, to be read by itself
     records: list[StoredRecord]
     blobs: dict[str, str]  # address -> content in base 64
+    children: list[str] = []  # exports of executions that its agent has forked, each sealed
 
 
 class Carried(msgspec.Struct, frozen=True):
@@ -77,6 +83,7 @@ class Carried(msgspec.Struct, frozen=True):
     state: LoopState
     records: tuple[Record, ...]
     blobs: tuple[tuple[str, bytes], ...]
+    children: tuple[Carried, ...] = ()
 
 
 def is_export(data: bytes) -> bool:
@@ -95,8 +102,20 @@ async def export(ledger: Ledger, execution_id: str, state: LoopState) -> bytes:
         loop=dump_frame(frame_of(state), max_iterations=state.settings.max_rounds).decode(),
         records=[StoredRecord(*record[:-1], msgspec.Raw(record.body)) for record in records],
         blobs=blobs,
+        children=[one.decode() for name, _ in state.children if (one := await _export_child(ledger, name)) is not None],
     )
     return seal(msgspec.json.encode(whole))
+
+
+async def _export_child(ledger: Ledger, execution_id: str) -> bytes | None:
+    """None for one that was announced and never begun."""
+    try:
+        row = await ledger.row(execution_id)
+    except UnknownExecution:
+        return None
+    if row.execution_id != execution_id or not row.head:
+        return None
+    return await export(ledger, execution_id, (await load_state(ledger, execution_id)).state)
 
 
 def _addresses(records: Iterable[Record]) -> Iterable[str]:
@@ -130,7 +149,8 @@ def read_export(data: bytes) -> Carried:
     )
     if frame != frame_of(state):
         raise BrokenInvariant("the frame does not describe what the records say", path="$.frame.loop")
-    return Carried(whole.execution_id, frame, state, records, _blobs(whole, records))
+    children = tuple(read_export(child.encode()) for child in whole.children)
+    return Carried(whole.execution_id, frame, state, records, _blobs(whole, records), children)
 
 
 def message_finder(records: Iterable[Record]) -> Callable[[str], bool]:
@@ -189,6 +209,33 @@ def opened(data: bytes, wanted: type[T]) -> T:
         raise InvalidField(str(error), path="$.frame") from error
 
 
+async def import_family(ledger: Ledger, carried: Carried, more: More, *, owner: str, at_us: int) -> None:
+    """Writes an execution and what it has forked, that first: killed half way, it is begun again. `more` gives the events that follow
+    those of each. InputError where an id is taken."""
+    for child in carried.children:
+        if not await is_there(ledger, child.execution_id, child.records):
+            await import_family(ledger, child, more, owner=owner, at_us=at_us)
+    await import_into(ledger, carried, await more(carried), owner=owner, at_us=at_us)
+
+
+async def as_it_is(_: Carried) -> tuple[ev.Event, ...]:
+    """Nothing follows: it is carried whole."""
+    return ()
+
+
+async def is_there(ledger: Ledger, execution_id: str, records: tuple[Record, ...]) -> bool:
+    """Whether the store has it already, record for record. InputError where what is there is another."""
+    try:
+        row = await ledger.row(execution_id)
+    except UnknownExecution:
+        return False
+    if row.execution_id != execution_id or not row.head:
+        return False
+    if tuple(await ledger.records(execution_id, to=len(records))) != records:
+        raise InputError(f"The store has another execution {execution_id}: nothing of it was changed.")
+    return True
+
+
 async def import_into(
     ledger: Ledger, carried: Carried, more: Iterable[ev.Event], *, owner: str, at_us: int
 ) -> LoopState:
@@ -225,7 +272,7 @@ def _batch(ownership: Ownership, carried: Carried, records: list[Record], state:
             receipts.append(("loop", event.receipt))
         elif isinstance(event, ev.Suspended):
             opened.append((event.id, event.kind, record.body))
-        elif isinstance(event, ev.Answered):
+        elif isinstance(event, ev.Answered | ChildWoken):
             closed.append((event.id, record.body))
     return Batch(
         ownership,

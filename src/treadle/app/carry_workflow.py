@@ -11,7 +11,6 @@ from treadle.core import workflow_events as ev
 from treadle.core.codec import decode
 from treadle.core.errors import (
     BrokenInvariant,
-    InputError,
     InvalidField,
     LedgerTooNew,
     TreadleError,
@@ -27,7 +26,20 @@ from treadle.runtime.workflow_document import summary_bytes
 from treadle.runtime.workflow_journal import KIND as WORKFLOW
 from treadle.runtime.workflow_journal import load_workflow
 
-from .carry import Carried, StoredRecord, claim, commit, export, import_into, is_export, opened, read_export, seal
+from .carry import (
+    Carried,
+    StoredRecord,
+    as_it_is,
+    claim,
+    commit,
+    export,
+    import_family,
+    is_export,
+    is_there,
+    opened,
+    read_export,
+    seal,
+)
 
 FRAME_KIND, KIND = "workflow-frame", "workflow-export"
 
@@ -143,30 +155,17 @@ def _fields(record: StoredRecord) -> tuple[int, str, int, int | None, int, msgsp
 async def import_workflow(ledger: Ledger, carried: CarriedWorkflow, *, owner: str) -> None:
     """Writes it into a store, what is inside it first: killed half way, it is begun again. InputError where its id is taken."""
     for child in carried.children:
-        if await _is_there(ledger, child):
+        if await is_there(ledger, child.execution_id, child.records):
             continue
         if isinstance(child, CarriedWorkflow):
             await import_workflow(ledger, child, owner=owner)
         else:
-            await import_into(ledger, child, (), owner=owner, at_us=child.records[-1].at_us)
+            await import_family(ledger, child, as_it_is, owner=owner, at_us=child.records[-1].at_us)
     ownership = await claim(ledger, carried.execution_id, WORKFLOW, owner, carried.state.started_us)
     try:
         await commit(ledger, _batch(ownership, carried))
     finally:
         await ledger.release(ownership)
-
-
-async def _is_there(ledger: Ledger, child: Carried | CarriedWorkflow) -> bool:
-    """Whether an import that was killed has written it. InputError where what is there is another."""
-    try:
-        row = await ledger.row(child.execution_id)
-    except UnknownExecution:
-        return False
-    if row.execution_id != child.execution_id or not row.head:
-        return False
-    if row.head != child.state.seq:
-        raise InputError(f"There is an execution {child.execution_id!r} in this store already, and it is another one.")
-    return True
 
 
 def _batch(ownership: Ownership, carried: CarriedWorkflow) -> Batch:

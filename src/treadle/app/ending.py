@@ -72,6 +72,8 @@ def next_command(execution_id: str, state: LoopState, *, store: str = "") -> str
     flag = f" --store {shlex.quote(store)}" if store else ""
     name = f"{execution_id}{flag}"
     status, code = state.status, state.code
+    if state.parent and status in ("running", "paused", "stopped"):
+        return f"treadle resume {state.parent}{flag}"  # which goes on with both
     if status == "waiting-input":
         if code == "question":
             choice = state.pending.choices[0] if state.pending and state.pending.choices else "TEXT"

@@ -17,7 +17,7 @@ from anyio import CancelScope
 from treadle.core import events as ev
 from treadle.core.child_events import ChildEnded, ChildWoken, ParentSaid
 from treadle.core.endings import RETRY, ending, is_final
-from treadle.core.errors import DefinitionChanged, InputError
+from treadle.core.errors import AnswerRefused, DefinitionChanged, InputError
 from treadle.core.scope_events import Isolation
 from treadle.effects.children import used_since
 from treadle.effects.loop import LoopEffects
@@ -305,6 +305,10 @@ class Runtime:
             return None
         parent = await self.state(state.parent)
         asked = f"{child}.{steering.request_id}"
+        if parent.answer is not None and parent.answer.id == asked:
+            raise AnswerRefused(
+                f"{parent.answer.actor} has answered it already; treadle resume {state.parent} goes on with both."
+            )
         if parent.pending is None or parent.pending.id != asked:
             return None
         return await self.steer(state.parent, msgspec.structs.replace(steering, request_id=asked))
@@ -320,7 +324,7 @@ class Runtime:
             self.ledger, state.parent, clock=self.clock, owner=self.owner, observers=self.observers
         )
         try:
-            journal.emit(ChildWoken(child=child))
+            journal.emit(ChildWoken(child=child, id=parent.pending.id))
             await journal.flush()
         finally:
             await journal.close()

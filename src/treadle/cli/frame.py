@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ import anyio
 from .arguments import Namespace, Parser
 
 if TYPE_CHECKING:
+    from treadle.core.events import Event
     from treadle.kernel.states import LoopState
     from treadle.ports.ledger import Ledger
 
@@ -199,7 +200,7 @@ async def _export(where: Place, execution: str, file: str) -> None:
 
 
 async def _import(where: Place, file: Path, workspace: Path | None) -> None:
-    from treadle.app.carry import Carried, import_into
+    from treadle.app.carry import Carried, import_family
     from treadle.app.carry_workflow import import_workflow, read_any
     from treadle.app.moving import moved
     from treadle.core.errors import ConfigurationError, FrameError
@@ -222,10 +223,14 @@ async def _import(where: Place, file: Path, workspace: Path | None) -> None:
             f"took in {carried.execution_id}. Next, where its module can be imported: treadle resume {carried.execution_id}"
         )
         return
-    more = await moved(carried, workspace, where.settings.state_dir, where.store, actor=user_name())
+
+    def more(one: Carried) -> Awaitable[list[Event]]:
+        here = workspace if one is carried or one.state.workspace else None
+        return moved(one, here, where.settings.state_dir, where.store, actor=user_name())
+
+    await more(carried)  # what is wrong is said before anything is written
     async with running(where, create=True) as runtime:
-        at_us = runtime.clock.wall_us()
-        await import_into(runtime.ledger, carried, more, owner=runtime.owner, at_us=at_us)
+        await import_family(runtime.ledger, carried, more, owner=runtime.owner, at_us=runtime.clock.wall_us())
     warn(f"took in {carried.execution_id}. Next: treadle resume {carried.execution_id}")
 
 

@@ -130,6 +130,9 @@ def status_words(document: dict[str, Any]) -> tuple[str, str]:
         return ("running", STYLES["blue"]) if alive else ("running (owner gone: resume)", STYLES["amber"])
     label = status if code in (status, "") else f"{status}, {code}"
     pending: dict[str, Any] | None = document["pending"]
+    if pending and pending.get("child"):
+        names = {one["execution_id"]: one["name"] for one in document.get("children", ())}
+        label = f"{label} of {names.get(pending['child'], pending['child'])}"
     until_us: int | None = pending["until_us"] if pending else None
     if until_us is not None:
         label = f"{label}, until {moment(until_us)}"

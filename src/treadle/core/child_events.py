@@ -32,6 +32,7 @@ class ChildWoken(Value, frozen=True, kw_only=True):
     """The child no longer waits with what its parent was suspended for: somebody spoke to it directly."""
 
     child: str
+    id: str  # of the suspension that is over
 
 
 class ChildEnded(Value, frozen=True, kw_only=True):

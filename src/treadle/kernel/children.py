@@ -167,7 +167,7 @@ def suspended(state: LoopState, e: Suspended) -> LoopState:
 
 def woken(state: LoopState, e: ChildWoken) -> LoopState:
     """Look at the child again."""
-    if state.pending is None or state.pending.child != e.child:
+    if state.pending is None or state.pending.child != e.child or state.pending.id != e.id:
         raise InvalidStateTransition("not waiting for it", f"woken by {e.child}")
     return replace(state, pending=None, status="running", code="")
 

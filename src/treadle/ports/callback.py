@@ -48,6 +48,13 @@ def reject(feedback: str, *, evidence: str = "", lessons: LessonOutcomes | None 
     return Verdict(False, feedback, evidence, lessons or {})
 
 
+def finished(_: object, output: object) -> Verdict:
+    """A check for work that nobody else judges, such as a child's: it is done when act has finished with something."""
+    if output is None:
+        return reject("It ended without an output: call finish(summary) with what you have found.")
+    return accept()
+
+
 class RoundContext(ABC):
     """What a callback is given. Its reports are synchronous, thread-safe and refused once its phase is over (OutsideRound)."""
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, Type
 import anyio
 
 from treadle.core import events as ev
+from treadle.core.child_events import ChildEnded, ChildIntended, ChildWoken
 from treadle.core.codec import decode, encode
 from treadle.core.digests import blob_address
 from treadle.core.errors import InputError, LedgerError, StaleEpoch, TreadleError, UnknownExecution
@@ -40,6 +41,7 @@ SNAPSHOT_EVERY = 128  # records; more would slow a resume. The ledger keeps the 
 YIELD_EVERY = 8  # commits in place: often enough for others and for a cancellation, seldom enough to cost nothing
 RESTS = (ev.Stopped, ev.Suspended, ev.Interrupted, ev.CallbackRaised)
 _ENDINGS = (LessonsVoted, LessonsDistilled)  # may come after the end of a failed loop
+_CHILDREN = (ChildWoken, ChildIntended, ChildEnded)
 SUMMARISED = (
     *RESTS,
     ev.LoopStarted,
@@ -49,6 +51,7 @@ SUMMARISED = (
     ev.Answered,
     ev.Extended,
     ev.Reopened,
+    *_CHILDREN,
     *_ENDINGS,
 )
 
@@ -412,7 +415,7 @@ class Journal(JournalOf[LoopState]):
                 self._receipts.append(("loop", event.receipt))
         elif isinstance(event, ev.Suspended):
             self._opened.append((event.id, event.kind, body))
-        elif isinstance(event, ev.Answered):
+        elif isinstance(event, ev.Answered | ChildWoken):
             self._closed.append((event.id, body))
         super()._note_rows(event, body)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal
@@ -11,12 +12,62 @@ import msgspec
 from treadle.core.errors import LedgerDamaged
 from treadle.core.lesson_events import LessonMode
 from treadle.core.scope_events import OnAccept
-from treadle.core.values import Value
+from treadle.core.values import Value, replace
+from treadle.ports.callback import finished
 from treadle.tools.mcp import MCPServer, read_servers, server_from_text
 
-from .definitions import Agent, Command, Judge, Loop, Person, Rung
+from .definitions import Agent, Child, Command, Judge, Loop, Person, Rung
 
+CHILD_ROUNDS = 3
 INSTRUCTIONS = "Work on the task until the check passes. The check: {check}"
+
+
+class CommandLineChild(Value, frozen=True, kw_only=True):
+    """A child in a loop file. A model, an endpoint and a price that it does not name are its parent's."""
+
+    about: str
+    instructions: str = ""
+    model: str = ""
+    base_url: str | None = None
+    price: str | None = None
+    check: str = ""
+    judge: str = ""
+    answers: Literal["person", "agent"] = "person"
+    allow: tuple[str, ...] | None = None
+    isolate: bool = False
+    max_rounds: int = CHILD_ROUNDS
+    max_turns: int | None = None
+    max_cost_usd: Decimal | None = None
+    max_time_s: float | None = None
+
+    def to_child(self, name: str, parent: CommandLineLoop) -> Child:
+        """Its definition; its workspace is its parent's."""
+        own = replace(
+            parent,
+            name=name,
+            model=self.model or parent.model,
+            base_url=self.base_url or (None if self.model else parent.base_url),
+            price=self.price or (None if self.model else parent.price),
+            check=self.check,
+            judge=self.judge,
+            instructions=self.instructions,
+            allow=self.allow,
+            may_ask=(),
+            isolate=self.isolate,
+            on_accept="merge",
+            max_rounds=self.max_rounds,
+            max_turns=self.max_turns,
+            max_cost_usd=self.max_cost_usd,
+            max_time_s=self.max_time_s,
+            max_tokens=None,
+            plan=False,
+            must_change=None,
+            gates={},
+            escalate_to=() if self.model else parent.escalate_to,
+            children={},
+        ).to_loop()
+        judged = own if self.check or self.judge else dataclasses.replace(own, evaluate=finished)
+        return Child(loop=dataclasses.replace(judged, workspace=None), about=self.about, answers=self.answers)
 
 
 class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
@@ -61,6 +112,7 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
     map_budget: int | None = None
     gates: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it
     lessons: LessonMode = "on"
+    children: dict[str, CommandLineChild] = {}  # noqa: RUF012 - msgspec copies it
 
     def to_loop(self) -> Loop:
         """The definition."""
@@ -112,6 +164,7 @@ class CommandLineLoop(Value, frozen=True, kw_only=True, tag="command-line"):
             skills=self.skills or None,
             allow=self.allow,
             may_ask=self.may_ask,
+            children={name: child.to_child(name, self) for name, child in self.children.items()},
         )
 
     def _servers(self) -> tuple[MCPServer, ...]:

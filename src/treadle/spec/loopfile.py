@@ -15,9 +15,11 @@ from msgspec import Meta, field
 from treadle.core.errors import ConfigurationError, InputError
 from treadle.core.settings import Guards, with_guards
 from treadle.core.values import Value
+from treadle.kernel.leases import parse as parse_capability
 from treadle.kernel.states import AGENT_TRANSITIONS, AgentStateName
 
-from .definitions import LEAST_RATIO, LEAST_WINDOW
+from .commandline import CHILD_ROUNDS, CommandLineChild
+from .definitions import GATE_NAME, LEAST_RATIO, LEAST_WINDOW
 
 FORMAT = 1
 DURATION = r"^(\d+(\.\d+)?h)?(\d+(\.\d+)?m)?(\d+(\.\d+)?s)?$"
@@ -115,6 +117,29 @@ class Perceive(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = None
 
 
+class ChildFile(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A child that the agent may fork. What its model leaves out is as in foundation; without check and judge it is done when it ends."""
+
+    about: Annotated[str, Meta(min_length=1, max_length=2_000, description="what it is for, in a line for the agent")]
+    instructions: Annotated[Text, Meta(description="added to its static system prompt")] = ""
+    model: Annotated[Line | None, Meta(description="provider:model")] = None
+    base_url: Annotated[Line | None, Meta(description="an endpoint that speaks the provider's API")] = None
+    price: Annotated[Line | None, Meta(description="USD per million tokens, as in foundation")] = None
+    check: Annotated[Line | None, Meta(description="a command that accepts with exit code 0")] = None
+    judge: Annotated[Line | None, Meta(description="a model that judges, as provider:model")] = None
+    answers: Annotated[
+        Literal["person", "agent"] | None, Meta(description="who answers what it asks: a person, or its parent's agent")
+    ] = None
+    allow: Annotated[
+        tuple[Line, ...] | None, Meta(description="capabilities that it has; never more than its parent")
+    ] = None
+    isolate: Annotated[bool, Meta(description="in a git worktree of its own, merged when it is accepted")] = False
+    max_rounds: Count | None = None
+    max_turns: Count | None = None
+    max_cost: Usd | None = None
+    max_time: Annotated[Duration | None, Meta(description="active time")] = None
+
+
 class Act(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who acts, and what it may touch."""
 
@@ -137,6 +162,9 @@ class Act(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     on_invalid: Annotated[
         Literal["stop_batch", "run_valid"] | None, Meta(description="what becomes of a batch with an invalid call")
     ] = None
+    children: Annotated[dict[Line, ChildFile], Meta(description="loops that the agent may fork, by name")] = field(
+        default_factory=dict[str, ChildFile]
+    )
 
 
 class Verify(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -216,6 +244,8 @@ def _of_act(file: LoopFile) -> list[tuple[str, str]]:
     found = _of_a_command(file) if file.act.agent_command else []
     if file.act.on_accept and not file.act.isolate:
         found.append(("act.on_accept", "goes with isolate: true; without it act works in the workspace itself."))
+    for name, child in file.act.children.items():
+        found += [(f"act.children.{name}{key}", words) for key, words in _of_a_child(name, child)]
     return found
 
 
@@ -237,8 +267,46 @@ def _of_a_command(file: LoopFile) -> list[tuple[str, str]]:
             "control.plan",
             "a command acts, and it cannot be held back until a plan is approved. Leave one out.",
         ),
+        (file.act.children, "act.children", "a command acts, and it cannot fork children. Leave one out."),
     )
     return [(path, words) for given, path, words in said if given]
+
+
+def _of_a_child(name: str, child: ChildFile) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    if not re.fullmatch(GATE_NAME, name):
+        found.append(("", "is no name of a child: up to 40 letters, digits, dots, dashes and underscores."))
+    if child.check and child.judge:
+        found.append((".judge", "both check and judge are given: one of them decides. Leave one out."))
+    if child.max_cost is not None and (not child.max_cost.is_finite() or child.max_cost <= 0):
+        found.append((".max_cost", f"must be above 0, not {child.max_cost}."))
+    if child.max_time is not None and not any(digit in child.max_time for digit in "123456789"):
+        found.append((".max_time", f"{child.max_time!r} is no duration above 0. Examples: 90s, 10m, 2h."))
+    for capability in child.allow or ():
+        try:
+            parse_capability(capability)
+        except InputError as error:
+            found.append((".allow", str(error)))
+    return found
+
+
+def _child(file: ChildFile) -> CommandLineChild:
+    return CommandLineChild(
+        about=file.about,
+        instructions=file.instructions,
+        model=file.model or "",
+        base_url=file.base_url,
+        price=file.price,
+        check=file.check or "",
+        judge=file.judge or "",
+        answers=file.answers or "person",
+        allow=file.allow,
+        isolate=file.isolate,
+        max_rounds=file.max_rounds or CHILD_ROUNDS,
+        max_turns=file.max_turns,
+        max_cost_usd=file.max_cost,
+        max_time_s=seconds(file.max_time) if file.max_time else None,
+    )
 
 
 def illegal(source: AgentStateName, target: AgentStateName) -> str:
@@ -312,5 +380,6 @@ def beyond_flags(file: LoopFile) -> dict[str, Any]:
         "max_tokens": file.control.max_tokens,
         "warn_at": file.control.warn_at,
         "on_invalid": file.act.on_invalid,
+        "children": {name: _child(one) for name, one in file.act.children.items()} or None,
     }
     return {name: value for name, value in found.items() if value is not None}

@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from io import StringIO
 from types import UnionType
-from typing import Any, cast, get_args
+from typing import Any, cast, get_args, get_origin
 
 import msgspec
 
@@ -184,6 +184,9 @@ def _unknown(plain: Any, kind: type[Any], path: tuple[str, ...]) -> list[tuple[t
             found.append(((*path, key), f"{where} has no key {key!r}.{hint}"))
         elif inner := _struct(fields[key].type):
             found += _unknown(value, inner, (*path, key))
+        elif (each := _struct_of_each(fields[key].type)) and isinstance(value, dict):
+            for name, one in cast("dict[str, Any]", value).items():
+                found += _unknown(one, each, (*path, key, name))
     return found
 
 
@@ -193,18 +196,30 @@ def _struct(kind: Any) -> type[Any] | None:
     return next((one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)), None)
 
 
+def _struct_of_each(kind: Any) -> type[Any] | None:
+    """The section that each value of a mapping is."""
+    args = get_args(kind) if get_origin(kind) is dict else ()
+    return _struct(args[1]) if args else None
+
+
 def _decimals(plain: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
     """Money is exact: a number as written becomes a Decimal before the types see it (FR-11)."""
-    control = plain.get("control")
-    if not isinstance(control, dict) or (cost := cast("dict[str, Any]", control).get("max_cost")) is None:
-        return []
-    try:
-        if isinstance(cost, bool):
-            raise InvalidOperation
-        cast("dict[str, Any]", control)["max_cost"] = Decimal(str(cost))
-    except InvalidOperation:
-        return [(("control", "max_cost"), f"control.max_cost is an amount in US dollars, not {cost!r:.60}.")]
-    return []
+    found: list[tuple[tuple[str, ...], str]] = []
+    act = plain.get("act")
+    children = cast("dict[str, Any]", act).get("children") if isinstance(act, dict) else None
+    named = cast("dict[str, Any]", children) if isinstance(children, dict) else {}
+    places = [(("control",), plain.get("control")), *((("act", "children", name), one) for name, one in named.items())]
+    for path, section in places:
+        if not isinstance(section, dict) or (cost := cast("dict[str, Any]", section).get("max_cost")) is None:
+            continue
+        try:
+            if isinstance(cost, bool):
+                raise InvalidOperation
+            cast("dict[str, Any]", section)["max_cost"] = Decimal(str(cost))
+        except InvalidOperation:
+            words = f"{'.'.join(path)}.max_cost is an amount in US dollars, not {cost!r:.60}."
+            found.append(((*path, "max_cost"), words))
+    return found
 
 
 def _of_validation(tree: Any, said: str) -> Finding:
