@@ -18,7 +18,7 @@ DOCS = ROOT / "docs"
 NONE = "\N{EN DASH}"
 PUBLIC = {
     "Run and go on": "run run_sync resume resume_sync Result log_tail TreadleError Usage",
-    "What a loop is made of": "Loop Agent Rung Command Judge Person Section RoundContext Verdict accept reject",
+    "What a loop is made of": "Loop Agent Child Rung Command Judge Person Section RoundContext Verdict accept reject finished",
     "Tools": "tool Toolset MCPServer",
     "Workflows": (
         "Workflow Task RunTask LoopTask ApprovalTask PauseTask Asks Budget OnQuota Retry TaskContext LoopTaskContext"
