@@ -2,100 +2,33 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
-from support.crashing import DieAt, Died, Lives
-from support.driving import DONE, FEE, LOOK, PLAN, in_runtime, look, scripted
-from treadle import Agent, Child, Loop, Person, accept, tool
+from support.driving import DONE, FEE, LOOK, PLAN, in_runtime, scripted
+from support.families import (
+    A_TURN,
+    ASK,
+    FORK,
+    PUBLISHED,
+    WRITE,
+    family,
+    only_child,
+    results_of,
+    resumed,
+    started,
+)
+from treadle import Agent, Child, Loop, Person, accept
 from treadle.app.archive import whole
-from treadle.app.carry import as_it_is, export, import_family, read_export
 from treadle.app.claiming import Abandoned
 from treadle.app.forking import fork
 from treadle.app.listing import listing
-from treadle.app.runtime import Reopening, Runtime
-from treadle.core.codec import decode
-from treadle.core.errors import AnswerRefused, DefinitionError, InputError, LedgerError
-from treadle.core.messages import ModelResponded, ToolResult, ToolsFinished
-from treadle.kernel.states import LoopState
+from treadle.app.runtime import Runtime
+from treadle.core.errors import AnswerRefused, DefinitionError, InputError
 from treadle.kernel.steering import Answer, Cancel, ChangeLease, Extend
 from treadle.testing import Fault, Turn
-from treadle.testing.bill import read_bill
-from treadle.testing.crash import CHILD_POINTS
-
-FORK = Turn(calls=[("fork", {"child": "scout", "task": "Look around."})], usage=FEE)
-ASK = Turn(calls=[("ask_person", {"question": "Which one?", "choices": ["a", "b"]})], usage=FEE)
-WRITE = Turn(calls=[("publish", {"name": "x"})], usage=FEE)
-A_TURN = Decimal("0.0012")  # a hundred tokens in and ten out at 10 and 20 USD a million
-PUBLISHED: list[str] = []
-
-
-@tool(kind="mutating")
-def publish(name: str) -> str:
-    """Publishes."""
-    PUBLISHED.append(name)
-    return "published"
-
-
-def family(
-    parent: Any,
-    child: Any,
-    *,
-    answers: Any = "person",
-    agent: dict[str, Any] | None = None,
-    inner: dict[str, Any] | None = None,
-    scout: dict[str, Any] | None = None,
-    **changes: Any,
-) -> Loop:
-    """A loop whose agent may fork one child, on scripted models or on a Loop of its own."""
-    if not isinstance(child, Loop):
-        acts = Agent(model=child, tools=(look, publish), **(inner or {}))
-        child = Loop(name="scout", act=acts, evaluate=lambda ctx, output: accept(), **(scout or {}))
-    about = Child(loop=child, about="Finds things out.", answers=answers)
-    act = Agent(model=parent, tools=(look, publish), children={"scout": about}, **(agent or {}))
-    return Loop(name="test", act=act, **{"evaluate": lambda ctx, output: accept(), **changes})
-
-
-async def started(runtime: Runtime, loop: Loop, name: str = "parent") -> LoopState:
-    """Runs it until it rests."""
-    session = await runtime.start(loop, "Do it.", execution_id=name)
-    try:
-        await session.run()
-        return session.state
-    finally:
-        await session.close()
-
-
-async def resumed(runtime: Runtime, loop: Loop, name: str = "parent", **how: Any) -> LoopState:
-    """Goes on with it until it rests."""
-    session = await runtime.resume(name, loop, Reopening(**how))
-    try:
-        await session.run()
-        return session.state
-    finally:
-        await session.close()
-
-
-async def results_of(runtime: Runtime, execution_id: str, name: str) -> list[ToolResult]:
-    """What calls of a tool gave, in order."""
-    names: dict[str, str] = {}
-    found: list[ToolResult] = []
-    for record in await runtime.ledger.records(execution_id):
-        event = decode(record.kind, record.version, record.body)
-        if isinstance(event, ModelResponded):
-            names.update((call.id, call.name) for call in event.calls)
-        elif isinstance(event, ToolsFinished):
-            found += [result for result in event.results if names[result.id] == name]
-    return found
-
-
-def only_child(state: LoopState) -> str:
-    ((child, _),) = state.children
-    return child
 
 
 @pytest.mark.req("FR-22")
@@ -409,85 +342,6 @@ def test_a_child_that_is_ill_defined_is_refused(wrong: Any, said: str) -> None:
 
 def _plain(**changes: Any) -> Loop:
     return Loop(name="c", act=lambda ctx, feedback: "x", evaluate=lambda ctx, output: accept(), **changes)
-
-
-POINTS = (
-    *((point, nth) for point in ("before-model", "after-model") for nth in (2, 3, 4, 5, 6)),
-    *((p, 1) for p in CHILD_POINTS),
-)
-
-
-@pytest.mark.req("FR-22", "LG-03")
-@pytest.mark.parametrize("asks", [False, True])
-@pytest.mark.parametrize(("point", "nth"), POINTS)
-def test_a_kill_counts_a_child_once(point: str, nth: int, asks: bool, tmp_path: Path) -> None:
-    """Whatever dies when, the parent's account is what all of them have billed, or in doubt."""
-    bills = tmp_path / "parent.bill", tmp_path / "child.bill"
-
-    def make() -> Loop:
-        steps = (PLAN, ASK, LOOK, DONE) if asks else (PLAN, LOOK, LOOK, DONE)
-        parent = scripted(PLAN, FORK, DONE, bill=bills[0])
-        return family(parent, scripted(*steps, bill=bills[1]), max_cost_usd=Decimal(1))
-
-    async def answer(runtime: Runtime, state: LoopState) -> None:
-        assert state.pending is not None
-        said = Answer(request_id=state.pending.id, decision="answer", text="a", actor="eve")
-        await runtime.steer("parent", said)
-
-    async def main() -> None:
-        lives = Lives(tmp_path)
-        state = await lives.run(make, "parent", die_at=(point, nth), meanwhile=answer)
-        assert lives.deaths == 1
-        assert (state.status, state.total.turns, state.child) == ("done", 7, None)
-        async with lives.life() as runtime:
-            child = await runtime.state(only_child(state))
-        assert (child.status, child.total.turns) == ("done", 4)
-        assert state.total.usage.cost_usd == 7 * A_TURN
-        billed = sum(A_TURN for bill in bills for _ in read_bill(bill))
-        assert state.total.usage.cost_usd <= billed <= state.total.usage.cost_usd + state.total.in_doubt.cost_usd
-
-    anyio.run(main)
-
-
-@pytest.mark.req("FR-22")
-@pytest.mark.parametrize("point", CHILD_POINTS)
-def test_a_parent_that_is_killed_and_then_cancelled_takes_its_child_with_it(point: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        lives = Lives(tmp_path)
-        points = DieAt(point)
-        with pytest.raises((Died, LedgerError, BaseExceptionGroup)):
-            async with lives.life(points) as runtime:
-                await started(runtime, family(scripted(PLAN, FORK, DONE), scripted(PLAN, ASK, DONE)))
-        async with lives.life() as runtime:
-            ended = await runtime.steer("parent", Cancel(actor="eve"))
-            assert (ended.status, ended.child) == ("cancelled", None)
-            if point == "after-child":
-                assert ended.total.turns == 4
-                assert (await runtime.state(only_child(ended))).status == "cancelled"
-
-    anyio.run(main)
-
-
-@pytest.mark.req("FR-22", "FR-27")
-def test_a_parked_parent_is_carried_to_another_store_with_its_children(tmp_path: Path) -> None:
-    def made() -> Loop:
-        inner = family(scripted(PLAN, FORK, DONE), scripted(PLAN, ASK, DONE))
-        return family(scripted(PLAN, FORK, DONE), inner)
-
-    async def main() -> None:
-        here, there = Lives(tmp_path), Lives(tmp_path / "there")
-        async with here.life() as runtime:
-            state = await started(runtime, made())
-            data = await export(runtime.ledger, "parent", state)
-        async with there.life() as runtime:
-            carried = read_export(data)
-            await import_family(runtime.ledger, carried, as_it_is, owner=runtime.owner, at_us=1)
-            assert state.pending is not None
-            await runtime.steer("parent", Answer(request_id=state.pending.id, decision="answer", text="b", actor="eve"))
-            state = await resumed(runtime, made())
-            assert (state.status, state.total.turns) == ("done", 9)
-
-    anyio.run(main)
 
 
 @pytest.mark.req("FR-22")
