@@ -2,7 +2,7 @@
 # uv is used where it is installed and fetched into .uv/ where it is not.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-local studio page demo test test-all check lock format-check lint types layers sizes changelog bench bench-peers bench-own docs docs-serve simulate simulate-nightly format hooks clean
+.PHONY: help setup setup-local studio page demo test test-all check lock format-check lint types layers sizes changelog bench bench-peers bench-own cluster docs docs-serve simulate simulate-nightly format hooks clean
 .DELETE_ON_ERROR:
 unexport VIRTUAL_ENV
 unexport PYTHONDONTWRITEBYTECODE  # every process would compile every module anew: a run starts twice as fast without
@@ -85,6 +85,9 @@ simulate-nightly: .venv/.setup ## 10,000 seeds
 
 bench-own: .venv/.setup ## each measurement of Treadle alone in bench/, one after another
 	@for script in bench/[a-z]*.py; do echo "== $$script"; .venv/bin/python $$script || exit 1; done
+
+cluster: .venv/.setup ## Postgres, Temporal, two workers and a few loops on this machine; kills a worker. ARGS=--keep leaves all of it up
+	.venv/bin/python tools/cluster.py $(ARGS)
 
 docs: .venv/.docs ## the documentation as a site, in site/; a broken link fails
 	.venv/bin/python tools/docs.py --check
