@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from typing import Any
 
 import pytest
 
-from support.commandline import CommandLine, finish
+from support.commandline import InProcess, finish
+from support.loops import run
+from treadle.testing import ScriptedEndpoint, Turn
 
 WAITS = ("--check", "while [ ! -e go ]; do sleep 0.05; done")
 
 
 @pytest.fixture
-def cli(tmp_path: Any) -> CommandLine:
-    return CommandLine(tmp_path)
+def cli(tmp_path: Any) -> InProcess:
+    return InProcess(tmp_path)
 
 
 @pytest.mark.req("AG-19")
-def test_another_process_sees_a_running_loop_and_where_it_is(cli: CommandLine) -> None:
+def test_another_process_sees_a_running_loop_and_where_it_is(cli: InProcess) -> None:
     with cli.running("Mend the parser", "--agent-command", "echo x > made", *WAITS, "--max-rounds", "3") as process:
         watching = cli.start("watch", "last", "--json")
         assert watching.stdout is not None
@@ -30,6 +33,10 @@ def test_another_process_sees_a_running_loop_and_where_it_is(cli: CommandLine) -
         drawn = cli("watch", "last", "--once").out
         assert "Mend the parser" in drawn
         assert "round 1 of 3" in drawn
+        why = cli("why", "last").out
+        assert "now      round 1 of 3, evaluate: waits for the check" in why
+        assert "treadle watch" in why
+        assert "treadle resume" not in why, "somebody works on it"
         fleet = cli("watch", "--once").out
         assert "1 at work" in fleet
         cli.write("go", "")
@@ -42,7 +49,38 @@ def test_another_process_sees_a_running_loop_and_where_it_is(cli: CommandLine) -
 
 
 @pytest.mark.req("AG-19")
-def test_what_waits_for_a_person_is_shown_with_the_command_that_answers(cli: CommandLine) -> None:
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_page_has_plan_budgets_window_and_what_came_of_the_last_calls(width: int, cli: InProcess) -> None:
+    cli.write("kit.py", "x = 1\n")
+    cli.environ["COLUMNS"] = str(width)
+    steps = [{"title": "Look", "check": "grep x kit.py"}, {"title": "Change", "check": "grep y kit.py"}]
+    turns = [
+        Turn(text="I plan.", calls=[("write_plan", {"steps": steps})]),
+        Turn(calls=[("run_command", {"command": "grep x kit.py"})]),
+        Turn(calls=[("update_step", {"step": "2", "status": "in-progress"})]),
+        Turn(calls=[("run_command", {"command": "grep y kit.py"}), ("read_file", {"path": "nowhere.py"})]),
+    ]
+    with ScriptedEndpoint(turns) as endpoint:
+        run(cli, endpoint, "--max-turns", "4", "--window", "32k")
+    lines = [line.strip("│ ") for line in cli("watch", "last", "--once").out.splitlines()]
+    assert max(map(len, lines)) <= width
+    drawn = "\n".join(lines)
+    for wanted in (
+        "Plan  1 of 2 done, 1 verified",
+        "✓ 1. Look",
+        "▶ 2. Change",
+        "until grep y kit.py",
+        "┄ 1 of 10",
+        "turns  ━━━━━━━━━━━━━━━━━━━━ 4 of 4",
+        "! run_command grep y kit.py  exit code 1",
+        "✗ read_file nowhere.py  not-found error: nowhere.py does not exist",
+    ):
+        assert wanted in drawn
+    assert re.search(r"window ━+┄+ \d,\d{3} of \d\d,\d{3} tokens", drawn)
+
+
+@pytest.mark.req("AG-19")
+def test_what_waits_for_a_person_is_shown_with_the_command_that_answers(cli: InProcess) -> None:
     execution_id = cli("run", "Write it", "--agent-command", "true", "--json").document["execution_id"]
     drawn = cli("watch", execution_id, "--once").out
     assert f"treadle approve {execution_id}" in drawn
@@ -55,7 +93,7 @@ def test_what_waits_for_a_person_is_shown_with_the_command_that_answers(cli: Com
     assert f"treadle approve {execution_id}" in first
 
 
-def test_an_owner_that_is_gone_is_noticed(cli: CommandLine) -> None:
+def test_an_owner_that_is_gone_is_noticed(cli: InProcess) -> None:
     with cli.running("Do it", "--agent-command", "true", *WAITS) as process:
         process.kill()
         process.wait()
@@ -64,7 +102,7 @@ def test_an_owner_that_is_gone_is_noticed(cli: CommandLine) -> None:
     assert "treadle resume" in drawn
 
 
-def test_foreign_text_can_neither_mark_up_nor_steer_the_terminal(cli: CommandLine) -> None:
+def test_foreign_text_can_neither_mark_up_nor_steer_the_terminal(cli: InProcess) -> None:
     cli(
         "run",
         "[red]Do[/red] \x1b]0;owned\x07it [/]",
@@ -82,7 +120,7 @@ def test_foreign_text_can_neither_mark_up_nor_steer_the_terminal(cli: CommandLin
 
 
 @pytest.mark.req("AG-20")
-def test_a_log_is_filtered_tailed_and_followed(cli: CommandLine) -> None:
+def test_a_log_is_filtered_tailed_and_followed(cli: InProcess) -> None:
     check = "test -f again || { touch again; exit 1; }"
     cli("run", "Do it", "--agent-command", "true", "--check", check)
     everything = [json.loads(line) for line in cli("log", "last", "--json").out.splitlines()]
@@ -103,7 +141,7 @@ def test_a_log_is_filtered_tailed_and_followed(cli: CommandLine) -> None:
 
 
 @pytest.mark.req("AG-20")
-def test_a_later_run_is_told_how_an_earlier_one_went(cli: CommandLine) -> None:
+def test_a_later_run_is_told_how_an_earlier_one_went(cli: InProcess) -> None:
     first = cli(
         "run",
         "Mend the parser",
@@ -126,7 +164,7 @@ def test_a_later_run_is_told_how_an_earlier_one_went(cli: CommandLine) -> None:
     assert len(cli.documents()) == 2, "nothing was started"
 
 
-def test_a_watcher_that_is_stopped_by_ctrl_c_says_nothing(cli: CommandLine) -> None:
+def test_a_watcher_that_is_stopped_by_ctrl_c_says_nothing(cli: InProcess) -> None:
     cli("run", "Do it", "--agent-command", "true")
     watching = cli.start("watch", "last", stderr=subprocess.PIPE)
     assert watching.stdout is not None

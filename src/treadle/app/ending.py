@@ -19,6 +19,7 @@ from treadle.runtime.document import document, to_json
 from . import workflow_ending
 from .history import RoundRecord, round_document
 from .listing import AnyState
+from .under_way import under_way, whereabouts
 from .views import budgets
 
 _FLAGS = {"max_turns": "--max-turns", "max_cost": "--max-cost", "max_time": "--max-time", "max_tokens": "--max-tokens"}
@@ -34,8 +35,25 @@ class Rest(NamedTuple):
     next: str
 
 
-def rest_of(execution_id: str, state: AnyState, *, store: str = "", short_id: str = "") -> Rest:
-    """The execution as it stands. `store` is named in the next command where it is not the usual one."""
+def rest_of(execution_id: str, state: AnyState, *, store: str = "", short_id: str = "", owned: bool = False) -> Rest:
+    """The execution as it stands. `store` is named in the next command where it is not the usual one; `owned`: somebody works on it."""
+    if owned:
+        return _at_work(_at_rest(execution_id, state, store, short_id), short_id or execution_id, state, store)
+    return _at_rest(execution_id, state, store, short_id)
+
+
+def _at_work(rest: Rest, name: str, state: AnyState, store: str) -> Rest:
+    if rest.label != "running":
+        return rest
+    flag = f" --store {shlex.quote(store)}" if store else ""
+    why = rest.why
+    if isinstance(state, LoopState):
+        doing = under_way(state)
+        why = f"{whereabouts(state)}{f': waits for {doing}' if doing else ''}"
+    return rest._replace(why=why, next=f"treadle watch {name}{flag}")
+
+
+def _at_rest(execution_id: str, state: AnyState, store: str, short_id: str) -> Rest:
     if isinstance(state, WorkflowState):
         label, colour, why = workflow_ending.words(state)
         following = workflow_ending.next_command(short_id or execution_id, state, store=store)

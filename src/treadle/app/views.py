@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from treadle.telemetry.bars import bar
 from treadle.telemetry.behind import Behind
 from treadle.telemetry.live import budgets
 from treadle.telemetry.progress import Line, NoView, PlainView, View, noteworthy
 
-__all__ = ["Line", "View", "budgets", "noteworthy", "progress_view"]
+__all__ = ["Line", "View", "bar", "budgets", "noteworthy", "progress_view"]
 
 
 def progress_view(stream: TextIO, *, quiet: bool = False) -> View:

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 from treadle.core import events as ev
 from treadle.core.codec import decode
 from treadle.core.messages import ModelResponded, ToolCall, ToolsFinished
+from treadle.core.plans import check_words
 from treadle.core.spoken import one_line
 from treadle.kernel.loop import advance
 from treadle.kernel.states import LoopState
+from treadle.kernel.window import budget_of, window_of
 from treadle.kernel.workflow import advance as advance_workflow
 from treadle.kernel.workflow_states import WorkflowState
 from treadle.ports.ledger import ExecutionRow, Ledger, Record
@@ -22,6 +24,7 @@ from treadle.telemetry.said import brief
 from treadle.telemetry.throughput import Snapshot, Window
 
 from .listing import AnyState, document_of
+from .under_way import shortcoming, under_way
 
 LOOK_BACK = 400  # records before now that are read for what happened lately
 CALLS, VERDICTS = 6, 4
@@ -34,6 +37,7 @@ class Call(NamedTuple):
     status: str
     what: str
     us: int
+    note: str = ""  # why it was of no use
 
 
 class Verdict(NamedTuple):
@@ -62,6 +66,8 @@ class Watched:
         self.verdicts: deque[Verdict] = deque(maxlen=VERDICTS)
         self.events: deque[str] = deque(maxlen=VERDICTS)  # what else is worth knowing, newest last
         self.model = ""
+        self.said = ""  # what the model said last
+        self.window_used = 0  # tokens that its last request and answer fill
         self.last_us = row.created_us  # wall time of the newest record
         self.notes: list[Progress] = []  # of the last refresh
         self._window: Window | None = None
@@ -111,6 +117,8 @@ class Watched:
         match event:
             case ModelResponded():
                 self._batch = {call.id: call for call in event.calls}
+                self.said = one_line(event.text, 300) or self.said
+                self.window_used = event.usage.tokens
                 if self._window is not None:
                     usage = event.usage
                     self._window.add(record.at_us, usage.input_tokens, usage.output_tokens, 1)
@@ -121,7 +129,7 @@ class Watched:
                 for result in event.results:
                     call = self._batch.get(result.id)
                     what = f"{call.name} {brief(call.args)}".rstrip() if call else result.id
-                    self.calls.append(Call(result.status, what, event.us))
+                    self.calls.append(Call(result.status, what, event.us, shortcoming(result)))
             case ev.ModelIntended():
                 self.model = event.model
             case ev.Judged():
@@ -147,16 +155,16 @@ class Watched:
         state = self.state
         if not isinstance(state, LoopState) or state.status != "running":
             return None
-        agent = state.agent
-        if state.callback:
-            return Flight("the check" if state.phase == "evaluate" else "the acting command", self.last_us)
-        if agent.step == "calling":
-            return Flight(self.model or "the model", self.last_us)
-        if agent.step == "tools":
-            waiting = agent.calls[agent.answered :]
-            names = ", ".join(f"{call.name} {brief(call.args)}".rstrip() for call in waiting[:3])
-            return Flight(names + (f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""), self.last_us)
-        return Flight("back-off before the next try", self.last_us) if agent.step == "back-off" else None
+        what = under_way(state, self.model)
+        return Flight(what, self.last_us) if what else None
+
+    def window(self) -> tuple[int, int]:
+        """(tokens used, tokens that it has) of the model's window, as last counted; zeros where nobody has counted."""
+        state = self.state
+        known = window_of(state) if isinstance(state, LoopState) else None
+        if known is None or known.prompt is None or not self.window_used:
+            return 0, 0
+        return self.window_used, budget_of(known.prompt, known.ceiling)
 
     def document(self, now_us: int) -> dict[str, Any]:
         """As one JSON object: the document of SV-03, and what is under way."""
@@ -172,6 +180,8 @@ class Watched:
             "agent_state": agent.state if agent else None,
             "in_flight": {"what": flight.what, "since_us": flight.since_us} if flight else None,
             "plan": plan_of(self.state),
+            "said": self.said,
+            "window": dict(zip(("used", "budget"), self.window(), strict=True)),
             "last_calls": [call._asdict() for call in self.calls],
             "throughput": rate._asdict(),
         }
@@ -192,7 +202,17 @@ _NOTABLE: dict[str, Callable[[Any], str]] = {
 def plan_of(state: AnyState) -> list[dict[str, Any]] | None:
     """The steps of its plan with their status; None where there is none."""
     steps: Any = getattr(getattr(state, "plan", None), "steps", ())
-    found = [{"id": one.step.id, "title": one.step.title, "status": one.status, "by": one.by} for one in steps]
+    found = [
+        {
+            "id": one.step.id,
+            "title": one.step.title,
+            "status": one.status,
+            "by": one.by,
+            "reason": one.reason,
+            "check": check_words(one.step.check) if one.step.check else "",
+        }
+        for one in steps
+    ]
     return found or None
 
 

@@ -9,14 +9,14 @@ from rich import box
 from rich.columns import Columns
 from rich.console import Group
 from rich.panel import Panel
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from treadle.app.ending import rest_of
-from treadle.app.views import budgets
+from treadle.app.views import bar, budgets
 from treadle.app.watching import Watched, plan_of
 from treadle.core.spoken import count, duration, money, one_line
+from treadle.kernel.plan_standing import gated
 from treadle.kernel.states import LoopState
 
 from .output import STYLES
@@ -31,6 +31,7 @@ FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 CALLS = {"ok": ("✓", "green"), "error": ("✗", "red"), "unknown": ("?", "yellow"), "not-run": ("-", DIM)}
 STEPS = {"done": ("✓", "green"), "failed": ("✗", "red"), "in-progress": ("▶", "cyan"), "pending": ("·", DIM)}
 SHOWN_STEPS = 8
+BAR = 20  # columns of a budget
 WIDE = 100  # columns from which plan and budgets stand side by side
 
 
@@ -97,53 +98,56 @@ def _now(watched: Watched, now_us: int, store: str) -> list[RenderableType]:
         return [_clip(rest.why or rest.label, STYLES[rest.colour]), *said]
     if not watched.row.owner_alive:
         return [_clip("its process is gone; what was in flight is in doubt", "yellow")]
+    said = [_clip(f"“{watched.said}”", "italic")] if watched.said else []
     flight = watched.flight()
     if flight is None:
-        return [_clip("…", DIM)]
+        return [*said, _clip("…", DIM)]
     frame = FRAMES[now_us // 125_000 % len(FRAMES)]
-    return [_clip(f"{frame} {flight.what}  {duration(max(0, now_us - flight.since_us))}", "cyan")]
+    since = duration(max(0, now_us - flight.since_us))
+    return [*said, _clip(f"{frame} {flight.what}  {since}", "cyan")]
 
 
 def _middle(watched: Watched, state: LoopState, now_us: int, width: int) -> RenderableType:
     """Plan and budgets, side by side where there is room."""
     under_way_us = max(0, now_us - watched.last_us) if watched.running else 0
-    right = Group(_bars(state, under_way_us), *_rates(watched, now_us))
+    right = Group(_bars(watched, state, under_way_us), *_rates(watched, now_us))
     steps = plan_of(state)
     if steps is None:
         return right
     if width < WIDE:
-        return Group(_plan(steps), Text(""), right)
-    return Columns([_plan(steps), right], expand=True, equal=True, padding=(0, 2))
+        return Group(_plan(steps, waits=gated(state)), Text(""), right)
+    return Columns([_plan(steps, waits=gated(state)), right], expand=True, equal=True, padding=(0, 2))
 
 
-def _plan(steps: list[dict[str, Any]]) -> RenderableType:
+def _plan(steps: list[dict[str, Any]], *, waits: bool) -> RenderableType:
     done = sum(step["status"] == "done" for step in steps)
+    verified = sum(step["status"] == "done" and step["by"] == "check" for step in steps)
     current = next((n for n, step in enumerate(steps) if step["status"] == "in-progress"), done)
     first = max(0, min(current - SHOWN_STEPS // 2, len(steps) - SHOWN_STEPS))
-    lines = [_clip(f"Plan  {done} of {len(steps)} steps", "bold")]
+    lines = [_clip(f"Plan  {done} of {len(steps)} done, {verified} verified{', not approved' * waits}", "bold")]
     lines += [_clip(f"  … {first} before", DIM)] if first else []
     for step in steps[first : first + SHOWN_STEPS]:
         mark, style = STEPS[step["status"]]
         by_hand = " (by hand)" if step["by"] == "person" else ""
-        lines.append(_clip(f"  {mark} {one_line(step['title'], 100)}{by_hand}", style))
+        lines.append(_clip(f"  {mark} {step['id']}. {one_line(step['title'], 100)}{by_hand}", style))
+        if step["status"] == "failed" and step["reason"]:
+            lines.append(_clip(f"       {one_line(step['reason'], 160)}", "red"))
+        elif step["status"] == "in-progress" and step["check"]:
+            lines.append(_clip(f"       until {one_line(step['check'], 160)}", DIM))
     left = len(steps) - first - SHOWN_STEPS
     return Group(*lines, *([_clip(f"  … {left} more", DIM)] if left > 0 else []))
 
 
-def _bars(state: LoopState, under_way_us: int) -> Table:
+def _bars(watched: Watched, state: LoopState, under_way_us: int) -> Table:
     table = Table.grid(padding=(0, 1))
     table.add_column(width=6)
-    table.add_column(width=20)
+    table.add_column(width=BAR)
     table.add_column(no_wrap=True)
     for name, used, cap, words in budgets(state, under_way_us):
-        share = used / cap if cap else 0.0
-        warmth = "red" if share >= 0.9 else "yellow" if share >= 0.75 else "green"
-        bar = (
-            ProgressBar(total=1.0, completed=min(1.0, share), width=20, complete_style=warmth)
-            if cap
-            else _clip("no limit", DIM)
-        )
-        table.add_row(name, bar, words)
+        table.add_row(name, bar(used / cap, BAR) if cap else _clip("no limit", DIM), words)
+    used, budget = watched.window()
+    if budget:
+        table.add_row("window", bar(used / budget, BAR), f"{used:,} of {budget:,} tokens")
     return table
 
 
@@ -176,8 +180,9 @@ def _lately(watched: Watched) -> list[RenderableType]:
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         table.add_column(justify="right", style=DIM)
         for call in watched.calls:
-            mark, style = CALLS[call.status]
-            table.add_row(Text(f"  {mark}", style), Text(call.what), duration(call.us))
+            mark, style = CALLS[call.status] if call.status != "ok" or not call.note else ("!", "yellow")
+            said = Text.assemble(call.what, (f"  {call.note}", style)) if call.note else Text(call.what)
+            table.add_row(Text(f"  {mark}", style), said, duration(call.us))
         parts.append(table)
     if watched.verdicts:
         parts += [Text(""), Text("Rounds", "bold")]

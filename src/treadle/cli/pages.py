@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich.console import Console
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from treadle.app.ending import Rest, rest_of
 from treadle.app.history import RoundRecord, TurnRecord
-from treadle.app.views import budgets
+from treadle.app.views import bar, budgets
 from treadle.core.spoken import count, duration, map_words, money, one_line, plain
 from treadle.kernel.outcomes import outcome_of
 from treadle.kernel.plan_standing import completed_count, gated, verified_count
@@ -78,7 +77,7 @@ def print_workflow(
     from .listing import moment
 
     console = _console()
-    rest = rest_of(row.execution_id, state, store=store)
+    rest = rest_of(row.execution_id, state, store=store, owned=row.owner_alive)
     _head(
         console,
         row,
@@ -124,7 +123,7 @@ def print_execution(
 ) -> None:
     """The page of one execution."""
     console = _console()
-    rest = rest_of(row.execution_id, state, store=store)
+    rest = rest_of(row.execution_id, state, store=store, owned=row.owner_alive)
     _head(console, row, rest, state.workspace or "no workspace", parent)
     _say(console, "\nTask", "bold")
     _block(console, state.task)
@@ -236,12 +235,7 @@ def _limits(state: LoopState) -> Table:
     table.add_column(width=24)
     table.add_column(no_wrap=True)
     for name, used, cap, words in budgets(state):
-        bar = (
-            ProgressBar(total=1.0, completed=min(1.0, used / cap), width=24)
-            if cap
-            else Text("no limit", "bright_black")
-        )
-        table.add_row(f"  {name}", bar, words)
+        table.add_row(f"  {name}", bar(used / cap, 24) if cap else Text("no limit", "bright_black"), words)
     return table
 
 
@@ -328,6 +322,8 @@ def print_why(state: LoopState, rest: Rest, artifact: str | None) -> None:
     """Outcome, evidence, advice, next command."""
     console = _console()
     _say(console, rest.label, f"bold {STYLES[rest.colour]}")
+    if state.status == "running":
+        _say(console, f"now      {rest.why or 'its process is gone; what was in flight is in doubt'}")
     if state.outcome:
         _say(console, f"outcome  {state.outcome}: {outcome_of(state.outcome).means}")
     if state.pending is not None:

@@ -158,7 +158,7 @@ async def _why(where: Place, execution: str, *, json: bool) -> None:
         row, state = await found(ledger, execution)
     page = artifact_path(where.settings.state_dir, row.execution_id)
     artifact = str(page) if page.exists() else None
-    rest = rest_of(row.execution_id, state, store=where.named_store)
+    rest = rest_of(row.execution_id, state, store=where.named_store, owned=row.owner_alive)
     if json:
         said = document_of(row.execution_id, state)
         keys = ("execution_id", "status", "code", "pending", "outcome", "guards")

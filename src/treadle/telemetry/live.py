@@ -14,6 +14,7 @@ from treadle.kernel.plan_words import step_line
 from treadle.kernel.states import LoopState
 from treadle.ports.observer import Progress
 
+from .bars import bar
 from .progress import Line, View, noteworthy
 from .said import brief
 
@@ -203,7 +204,6 @@ def _flights(board: Board, flights: tuple[Flight, ...]) -> list[RenderableType]:
 
 
 def _bars(state: LoopState, under_way_us: int) -> Table:
-    from rich.progress_bar import ProgressBar
     from rich.table import Table
 
     table = Table.grid(padding=(0, 1))
@@ -211,13 +211,8 @@ def _bars(state: LoopState, under_way_us: int) -> Table:
     table.add_column(width=BAR_WIDTH)
     table.add_column(no_wrap=True)
     for name, used, cap, words in budgets(state, under_way_us):
-        bar = ProgressBar(total=1.0, completed=min(1.0, used / cap), complete_style=_warmth(used / cap)) if cap else ""
-        table.add_row(f"  {name}", bar, words)
+        table.add_row(f"  {name}", bar(used / cap, BAR_WIDTH) if cap else "", words)
     return table
-
-
-def _warmth(share: float) -> str:
-    return "red" if share >= 0.9 else "yellow" if share >= 0.75 else "green"
 
 
 def budgets(state: LoopState, under_way_us: int = 0) -> list[tuple[str, float, float, str]]:

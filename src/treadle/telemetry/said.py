@@ -62,7 +62,8 @@ def _message(event: Any) -> str:
             )
             return f"{event.finish}: {words} ({spent})"
         case ToolsFinished():
-            said = one_line(event.results[0].content, 80) if event.results else ""
+            telling = next((one for one in event.results if one.status != "ok" or not one.passed), None)
+            said = one_line((telling or event.results[0]).content, 120) if event.results else ""
             return f"{', '.join(result.status for result in event.results)} ({duration(event.us)}): {said}"
         case _:
             return ""
