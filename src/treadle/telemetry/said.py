@@ -13,6 +13,7 @@ from treadle.core.messages import Compacted, ModelResponded, Prompted, ToolsFini
 from treadle.core.settings import LoopSettings
 from treadle.core.spoken import count, duration, map_words, money, one_line
 from treadle.core.usage import Usage
+from treadle.core.window_events import CompactionFailed, CompactionJudged
 
 _SKIPPED = ("settings", "fingerprint", "definition", "input_json", "us", "at_us", "parent")
 
@@ -186,10 +187,10 @@ def _of_window(event: Any) -> str:
         case Compacted():
             cost = f", {money(event.usage.cost_usd)}" if event.call else ""
             return f"{event.depth} ({event.by}): {event.before:,} → {event.after:,} tokens{cost}"
-        case ev.CompactionFailed():
+        case CompactionFailed():
             opens = "; the breaker is open" if event.opens else ""
             return f"{event.depth} ({event.by}): {event.reason}, {one_line(event.message, 120)}{opens}"
-        case ev.CompactionJudged():
+        case CompactionJudged():
             breaker = f"; the breaker {event.breaker}" if event.breaker else ""
             return f"{event.before:,} → {event.after:,} tokens as counted, {event.saved:,} saved{breaker}"
         case _:
