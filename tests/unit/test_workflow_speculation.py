@@ -17,6 +17,7 @@ from support.places import Place, X, fee
 from support.speculation_victim import RUN, speculating
 from support.workflow_victim import World
 from support.workspaces import contents, git, repository, write
+from treadle.app.leftovers import clear_leftovers
 from treadle.app.stores import open_store
 from treadle.app.workflow_runtime import WorkflowRuntime
 from treadle.app.workflows import resume_workflow, speculate
@@ -25,9 +26,11 @@ from treadle.core.errors import DefinitionError, NoneAccepted, ScopeError, TaskE
 from treadle.core.usage import Usage
 from treadle.effects.candidates import CandidateScopes
 from treadle.kernel.steering import Cancel
+from treadle.kernel.workflow_steering import to_events
 from treadle.ports.callback import accept, reject
 from treadle.ports.clock import NO_CRASH_POINTS
 from treadle.runtime.contexts import child_id
+from treadle.runtime.workflow_journal import WorkflowJournal
 from treadle.settings import load_settings
 from treadle.spec.definitions import Loop
 from treadle.spec.workflows import Budget, Task, Workflow
@@ -70,12 +73,12 @@ async def by_score(ctx: Any, output: dict[str, Any]) -> Any:
     return output["score"] if output["score"] >= 0 else reject(f"{output['text']} is bad")
 
 
-def leftovers(place: Place, workspace: Path, *, trees: bool = True) -> list[str]:
+def leftovers(place: Place, workspace: Path) -> list[str]:
     """Folders of candidates that are still there, and worktrees and trees that git still keeps for them."""
     found = [str(folder) for folder in (place.folder / "state" / "candidates").glob("*")]
     if (workspace / ".git").exists():
         found += git(workspace, "worktree", "list").splitlines()[1:]
-        for run in (X, RUN) if trees else ():
+        for run in (X, RUN):
             name = child_id(run, "a", 1, "perform", "speculate")
             found += git(workspace, "for-each-ref", f"refs/treadle/{name}").splitlines()
     return found
@@ -378,4 +381,32 @@ def test_cancelling_removes_the_folders_of_candidates(place: Place, workspace: P
         await ledger.close()
 
     anyio.run(cancel)
-    assert not leftovers(place, workspace, trees=False)
+    assert not leftovers(place, workspace)
+
+
+def test_what_a_kill_left_after_the_last_word_is_taken_away(place: Place, workspace: Path) -> None:
+    """Cancelled, and killed before its folders and refs were gone: recover and resume look for such."""
+
+    async def asks(ctx: Any) -> int:
+        await ctx.interaction.suspend("Which?")
+        return 1
+
+    async def yes(ctx: Any, output: Any) -> Any:
+        return 1
+
+    place.run(in_a_task([asks, asks], yes, [], workspace=workspace))
+
+    async def cancel() -> None:
+        ledger = await place.open()
+        settings = load_settings()
+        assert await clear_leftovers(ledger, settings) == 0
+        assert leftovers(place, workspace)
+        journal = await WorkflowJournal.open(ledger, X, clock=place.clock, owner="killed")
+        for event in to_events(journal.state, [Cancel(actor="me")], 1):
+            journal.emit(event)
+        await journal.close()
+        assert await clear_leftovers(ledger, settings) == 1
+        await ledger.close()
+
+    anyio.run(cancel)
+    assert not leftovers(place, workspace)

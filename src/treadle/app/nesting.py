@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import anyio.to_thread
 import msgspec
 
 from treadle.core.endings import is_final
 from treadle.core.errors import DefinitionError, UnknownExecution
 from treadle.core.workflow_events import Question, QuestionKind
-from treadle.effects.candidates import remove_all
+from treadle.effects.candidates import let_go
 from treadle.kernel.states import LoopState
 from treadle.kernel.steering import Answer as Answering
 from treadle.kernel.steering import Cancel, Extend
@@ -210,7 +209,7 @@ class Nesting(Nest):
                 await self.loops.steer(name, Cancel(actor=actor))
         elif not is_final((found := await self.home.state(name)).status, found.code):
             await self.home.steer(name, [Cancel(actor=actor)])
-        await anyio.to_thread.run_sync(remove_all, folder_of(self.home.settings, name))
+        await let_go(folder_of(self.home.settings, child), self.home.settings.state_dir / "trees")
 
 
 def _least(own: Any, given: Any) -> Any:

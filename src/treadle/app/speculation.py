@@ -23,7 +23,7 @@ from treadle.core.errors import (
     UnknownExecution,
 )
 from treadle.core.strict_json import from_json, to_json
-from treadle.effects.candidates import CandidateScopes, Seen, remove_all
+from treadle.effects.candidates import CandidateScopes, Kept, Seen, note_kept, remove_all
 from treadle.ports.callback import Verdict
 from treadle.ports.clock import CrashPoints
 from treadle.ports.ledger import Ledger
@@ -67,12 +67,10 @@ class Speculation:
     ) -> None:
         check(candidates, validate, select, workspace)
         self._nest, self._ledger, self._child = nest, ledger, child
-        self._kept = (
-            kept  # what the trees are kept as: the same for every replay, also where the child's name was given up
-        )
+        self._kept = kept  # what trees and folders are kept as: the same for every replay, also where the child's name was given up
         self._candidates, self._validate, self._select = candidates, validate, select
         self._fault, self._redact, self._points = fault, redact, points
-        self._folder = folder_of(settings, child)
+        self._folder = folder_of(settings, kept)
         self._scopes: CandidateScopes | None = None
         if workspace is not None:
             trees = settings.state_dir / "trees"
@@ -95,6 +93,8 @@ class Speculation:
     async def run(self, ctx: TaskContext, input: Any, key: str) -> Speculated:
         """Until one is taken. What control flow leaves behind, a replay goes on with."""
         if self._scopes is not None:
+            kept = Kept(execution=ctx.execution_id, workspace=str(self._scopes.root), name=self._kept)
+            await to_thread.run_sync(note_kept, self._folder, kept)
             self._base = await self._scopes.pin(self._kept)
         self._decided = await self._was_decided()
         try:
@@ -138,9 +138,9 @@ class Speculation:
             for number in range(1, len(self._candidates) + 1):
                 inner = child_id(self._child, f"candidate-{number}", 1, "perform", "run")
                 await self._nest.cancel(inner, "another candidate was taken")
-            await to_thread.run_sync(remove_all, self._folder)
             if self._scopes is not None:
                 await self._scopes.unpin(self._kept)
+            await to_thread.run_sync(remove_all, self._folder)
 
     async def _was_decided(self) -> bool:
         """Whether a candidate had been accepted before a kill: then no other one begins again."""

@@ -69,6 +69,7 @@ def resume(given: Namespace) -> int:
 
 async def go_on(where: Place, execution: str, how: Reopening, price: str | None, manner: Manner) -> int:
     """Where nothing can be done the stored document is printed, and nothing is called (FR-26)."""
+    from treadle.app.leftovers import clear_leftovers
     from treadle.app.runtime import resting
     from treadle.app.task_history import whole_document
     from treadle.core.endings import is_final
@@ -82,6 +83,7 @@ async def go_on(where: Place, execution: str, how: Reopening, price: str | None,
         row, state = await found(ledger, execution)
         parent = await parent_of(ledger, row.execution_id)
         answered = bool(await ledger.posted(row.execution_id))
+        await clear_leftovers(ledger, where.settings)
         stored = await whole_document(ledger, row.execution_id, state)
     if parent and not is_final(state.status, state.code):
         raise InputError(

@@ -61,6 +61,7 @@ def work(given: Namespace, *, once: bool) -> int:
 async def _work(
     where: Place, concurrency: int, told: Notifier | None, names: tuple[str, ...], engine: Engine, *, once: bool
 ) -> int:
+    from treadle.app.leftovers import clear_leftovers
     from treadle.app.observing import open_sinks
     from treadle.core.endings import SIGNAL_EXITS
 
@@ -72,6 +73,8 @@ async def _work(
     observers = sinks.others if told is None else (told, *sinks.others)
     try:
         async with running(where, create=not once, observers=observers) as runtime, anyio.create_task_group() as group:
+            if cleared := await clear_leftovers(runtime.ledger, where.settings):
+                _say(f"took away what {cleared} ended speculations had left")
             stopping.stop = group.cancel_scope.cancel
             await group.start(stopping.watch)
             if told is not None:

@@ -6,14 +6,17 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 from anyio import to_thread
 
 from treadle.core.errors import ScopeError
+from treadle.core.values import Value
 
 from .gitstore import QUIET, GitStore
 from .scope import GitScope
 
 _READY = ".ready"
+_FACTS = "kept.json"
 
 
 class Seen(NamedTuple):
@@ -21,6 +24,14 @@ class Seen(NamedTuple):
 
     tree: str
     paths: tuple[str, ...]
+
+
+class Kept(Value, frozen=True, kw_only=True):
+    """What a speculation keeps outside its folder, written there before anything is kept: whoever clears it away reads it here."""
+
+    execution: str  # that speculates
+    workspace: str
+    name: str  # of the refs
 
 
 class CandidateScopes(GitScope):
@@ -142,3 +153,25 @@ def remove_all(folder: Path) -> None:
             if each.is_dir():
                 remove(each)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def note_kept(folder: Path, kept: Kept) -> None:
+    """Before anything is kept. OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _FACTS).write_bytes(msgspec.json.encode(kept))
+
+
+def read_kept(folder: Path) -> Kept | None:
+    """What was noted there; None for a speculation without a workspace, or where nothing is to be read."""
+    try:
+        return msgspec.json.decode((folder / _FACTS).read_bytes(), type=Kept)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+async def let_go(folder: Path, state_dir: Path) -> None:
+    """Nothing comes of this speculation any more: what it has kept in the workspace's repository goes, then its folder."""
+    kept = await to_thread.run_sync(read_kept, folder)
+    if kept is not None and await to_thread.run_sync(Path(kept.workspace).is_dir):
+        await CandidateScopes(kept.workspace, state_dir=state_dir).unpin(kept.name)
+    await to_thread.run_sync(remove_all, folder)
