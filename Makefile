@@ -71,7 +71,7 @@ sizes: .venv/.setup
 changelog: .venv/.setup
 	.venv/bin/python tools/changelog.py
 
-bench: .venv/.setup ## Treadle beside the floor, LangGraph and pydantic-ai, in the short form, with a verdict
+bench: .venv/.setup ## Treadle beside its peers, in the short form, with a verdict
 	.venv/bin/python bench/peers/run.py $(ARGS)
 
 bench-peers: .venv/.setup ## the same in the long form: 10,000 turns too, three runs of each

@@ -20,19 +20,19 @@ class State(TypedDict):
     requests: Annotated[int, operator.add]  # what its users count usage with
 
 
-def drive(meter: Meter, folder: Path, resuming: bool) -> None:
-    def model(state: State) -> dict[str, Any]:
+def drive(meter: Meter, folder: Path, resuming: bool, shape: type = State) -> None:
+    def model(state: Any) -> dict[str, Any]:
         turn = (len(state["said"]) - 1) // 2
         meter.asked(turn)
         return {"said": [{"by": "model", "text": say(turn), "call": turn}], "requests": 1}
 
-    def tool(state: State) -> dict[str, Any]:
+    def tool(state: Any) -> dict[str, Any]:
         return {"said": [{"by": "tool", "text": result(state["said"][-1]["call"])}]}
 
-    def after(state: State) -> str:
+    def after(state: Any) -> str:
         return END if meter.ends and state["said"][-1]["call"] >= meter.turns else "tool"
 
-    graph = StateGraph(State)
+    graph = StateGraph(shape)
     graph.add_node("model", model)
     graph.add_node("tool", tool)
     graph.add_edge(START, "model")

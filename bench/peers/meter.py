@@ -4,7 +4,7 @@ A peer gives `drive(meter, folder, resuming)`, which runs its own loop or takes 
 `meter.asked(turn)` first, with the turn that it reads off the history it was handed, so that a lost turn shows.
 
     time     N turns; when turn N is asked for, the figures are printed and the process kills itself
-    resume   a new process drives the peer's own resume until the model is asked again
+    resume   a new process drives the peer's own resume until the model is asked again; what it imports only then counts
     kill     killed in the middle of a call: billed by the fake model, and not yet answered
     settle   a new process resumes to the end and prints what the peer itself counts
 """
@@ -38,6 +38,8 @@ class Meter:
         self.phase, self.turns, self.folder = phase, turns, folder
         self.marks: list[float] = []
         self.cpu = 0.0
+        self.wait_s = 0.0
+        self.import_ms = _alive_ms()
         self.start = time.perf_counter()
 
     @property
@@ -49,7 +51,15 @@ class Meter:
         """The model is asked for this turn."""
         now = time.perf_counter()
         if self.phase == "resume":
-            say({"resume_ms": (now - self.start) * 1000, "lost_turns": self.turns - turn})
+            resume_ms = (now - self.start - self.wait_s) * 1000
+            say(
+                {
+                    "resume_ms": resume_ms,
+                    "import_ms": self.import_ms,
+                    "wait_s": self.wait_s,
+                    "lost_turns": self.turns - turn,
+                }
+            )
             os._exit(0)
         if self.ends:
             self._bill()
@@ -62,6 +72,10 @@ class Meter:
         if turn == self.turns:
             self._print()
             os.kill(os.getpid(), signal.SIGKILL)
+
+    def waited(self, seconds: float) -> None:
+        """So long a resume has waited for a lease to lapse: told beside its time, not in it."""
+        self.wait_s = seconds
 
     def settled(self, counted: int | None, in_doubt: int = 0) -> None:
         """What the peer counts as used, at its end."""
@@ -83,6 +97,12 @@ class Meter:
             "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         }
         say(figures)
+
+
+def _alive_ms() -> float:
+    """How long this process has lived: the interpreter's start and the imports. To 10 ms, as the system keeps it."""
+    started = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    return (time.clock_gettime(time.CLOCK_BOOTTIME) - started) * 1000
 
 
 def say(figures: dict[str, Any]) -> None:

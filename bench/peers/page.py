@@ -15,7 +15,17 @@ from typing import Any
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PAGE = DOCS / "explanation" / "peers.md"
 BEGIN, END = "<!-- measured -->", "<!-- end -->"
-COLOURS = {"floor": "#8a8f98", "treadle": "#0b8f9c", "langgraph": "#c2571a", "pydantic-ai": "#7a5bc4"}
+COLOURS = {
+    "floor": "#8a8f98",
+    "treadle": "#0b8f9c",
+    "treadle-postgres": "#3fa9b5",
+    "langgraph": "#c2571a",
+    "langgraph-delta": "#d98a4e",
+    "dbos": "#5b7fc4",
+    "openai-agents": "#6b9e3d",
+    "pydantic-ai": "#7a5bc4",
+    "absurd": "#b8508f",
+}
 LOOKS = {"light": ("#ffffff", "#22262e", "#d9dde3"), "dark": ("#14171c", "#e6e9ee", "#343a44")}
 WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP = 640, 340, 64, 44, 130, 34
 
@@ -75,22 +85,29 @@ def picture(name: str, title: str) -> str:
 def table(results: dict[str, Any]) -> str:
     """Every row, and the kills."""
     text = [
-        "| | turns | a turn, ms | last ten, ms | processor, ms a turn | bytes a turn | resume, ms | memory, MB | load |",
+        "| | turns | a turn, ms | last ten, ms | processor, ms a turn | bytes a turn | resume, ms | start and imports, ms | memory, MB |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name, peer in results["peers"].items():
         for row in peer["rows"]:
             resume = "none" if row["resume_ms"] is None else f"{row['resume_ms']:,.0f}"
+            start = f"{row['import_ms']:,.0f}" if row.get("import_ms") else ""
             text.append(
                 f"| {name} | {row['turns']:,} | {row['turn_ms']:.2f} | {row['last_ms']:.2f} | {row['cpu_ms']:.2f} "
-                f"| {row['bytes_a_turn']:,.0f} | {resume} | {row['rss_mb']:.0f} | {row['load']} |"
+                f"| {row['bytes_a_turn']:,.0f} | {resume} | {start} | {row['rss_mb']:.0f} |"
             )
+    out = {name: peer["left_out"] for name, peer in results["peers"].items() if peer.get("left_out")}
+    if out:
+        why = ", ".join(f"{name} at {turns:,}" for name, turns in out.items())
+        text += ["", f"Left out, since they would have taken minutes: {why}."]
     text += ["", "| killed in a paid call | billed | counted | in doubt |", "| --- | ---: | ---: | ---: |"]
     for name, peer in results["peers"].items():
         kill = peer["kill"]
         counted = "lost" if kill["counted"] is None else kill["counted"]
         text.append(f"| {name} | {kill['billed']} | {counted} | {kill['in_doubt']} |")
-    return "\n".join(text)
+    held = "what is promised against peers holds."
+    missed = "what is promised and does not hold: " + "; ".join(results["faults"]) + "."
+    return "\n".join([*text, "", f"**Verdict**: {missed if results['faults'] else held}"])
 
 
 def main(path: str) -> None:
@@ -102,7 +119,9 @@ def main(path: str) -> None:
         for look in LOOKS:
             (DOCS / "images" / f"{name}-{look}.svg").write_text(plot(results["peers"], figure, title, look))
         shown.append(picture(name, title))
-    head = f"{results['machine']}; {results['repeats']} run of each, turn about."
+    loads = [row["load"] for peer in results["peers"].values() for row in peer["rows"]]
+    runs = "one run" if results["repeats"] == 1 else f"the median of {results['repeats']} runs"
+    head = f"{results['machine']}; {runs} of each, turn about; load of the machine {min(loads)} to {max(loads)}."
     measured = "\n\n".join([BEGIN, head, *shown, table(results), END])
     page = PAGE.read_text()
     PAGE.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: measured, page, flags=re.DOTALL))

@@ -1,8 +1,9 @@
 """Runs the peers beside Treadle, each in an environment of its own that uv makes, and prints a verdict.
 
-python bench/peers/run.py [--turns 10,100,1000] [--repeats 1] [--json FILE] [--only NAME,..]
+python bench/peers/run.py [--turns 10,100,1000] [--repeats 1] [--json FILE] [--only NAME,..] [--limit SECONDS]
 
 Peers are taken turn about. The load of the machine is written down with each figure: ratios of one run say more than times.
+A peer whose turn takes so long that the next length would need more than --limit seconds is left out there, and the page says so.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+import pg  # noqa: E402
+
 KILL_TURNS = 12
+LANGGRAPH = ("langgraph==1.2.24", "langgraph-checkpoint-sqlite==3.1.2")
 
 
 class Peer(NamedTuple):
@@ -28,13 +33,20 @@ class Peer(NamedTuple):
 
     script: str
     needs: tuple[str, ...] = ()
+    postgres: bool = False
+    is_durable: bool = True
 
 
 PEERS = {
-    "floor": Peer("floor.py"),
+    "floor": Peer("floor.py", is_durable=False),
     "treadle": Peer("treadle_loop.py"),
-    "langgraph": Peer("langgraph_sqlite.py", ("langgraph==1.2.24", "langgraph-checkpoint-sqlite==3.1.2")),
-    "pydantic-ai": Peer("pydantic_ai_plain.py", ("pydantic-ai-slim==2.68.0",)),
+    "langgraph": Peer("langgraph_sqlite.py", LANGGRAPH),
+    "langgraph-delta": Peer("langgraph_delta.py", LANGGRAPH),
+    "dbos": Peer("dbos_sqlite.py", ("dbos==3.4.0",)),
+    "openai-agents": Peer("openai_agents.py", ("openai-agents==0.24.0",), is_durable=False),
+    "pydantic-ai": Peer("pydantic_ai_plain.py", ("pydantic-ai-slim==2.68.0",), is_durable=False),
+    "treadle-postgres": Peer("treadle_loop.py", postgres=True),
+    "absurd": Peer("absurd_postgres.py", ("absurd-sdk==0.5.1", "absurdctl==0.5.1"), postgres=True),
 }
 LEAST_GAIN = 8  # at 1,000 turns, over LangGraph's default saver on its minimal graph
 
@@ -48,10 +60,11 @@ def python_of(peer: Peer) -> list[str]:
     return [uv, "run", "--quiet", "--no-project", "--python", sys.executable, *given, "python"]
 
 
-def phase(peer: Peer, name: str, turns: int, folder: Path) -> dict[str, Any]:
+def phase(peer: Peer, name: str, turns: int, folder: Path, store: str = "") -> dict[str, Any]:
     """What one process of it says; it may kill itself."""
     command = [*python_of(peer), str(HERE / peer.script), name, str(turns), str(folder)]
-    environ = {**os.environ, "LANGSMITH_TRACING": "false"}
+    environ = {**os.environ, "LANGSMITH_TRACING": "false", "BENCH_STORE": store}
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)  # everybody starts from bytecode
     done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
     said = [line[1:] for line in done.stdout.splitlines() if line.startswith("@")]
     if not said and name != "kill":
@@ -59,25 +72,53 @@ def phase(peer: Peer, name: str, turns: int, folder: Path) -> dict[str, Any]:
     return json.loads(said[-1]) if said else {}
 
 
-def timed(peer: Peer, turns: int) -> dict[str, Any]:
+class Place:
+    """Where one run keeps what it stores."""
+
+    names = iter(range(1_000_000))
+
+    def __init__(self, peer: Peer, server: str | None) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="treadle-bench-"))
+        self.database = pg.Database(server, f"bench_{next(self.names)}") if peer.postgres and server else None
+
+    @property
+    def store(self) -> str:
+        return self.database.url if self.database else ""
+
+    def size(self) -> int:
+        if self.database:
+            return self.database.grown()
+        return sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file())
+
+    def close(self) -> None:
+        shutil.rmtree(self.folder)
+        if self.database:
+            self.database.drop()
+
+
+def timed(peer: Peer, turns: int, server: str | None) -> dict[str, Any]:
     """Time a turn, bytes and resume."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    place = Place(peer, server)
+    try:
         load = os.getloadavg()[0]
-        found = phase(peer, "time", turns, folder)
-        found["bytes_a_turn"] = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / turns
-        found.update(phase(peer, "resume", turns, folder))
+        found = phase(peer, "time", turns, place.folder, place.store)
+        found["bytes_a_turn"] = place.size() / turns
+        found.update(phase(peer, "resume", turns, place.folder, place.store))
         return {"turns": turns, **found, "load": round(load, 1)}
+    finally:
+        place.close()
 
 
-def killed(peer: Peer) -> dict[str, Any]:
+def killed(peer: Peer, server: str | None) -> dict[str, Any]:
     """A paid call, then SIGKILL before it is answered: what is billed in all, and what the peer counts."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        phase(peer, "kill", KILL_TURNS, folder)
-        found = phase(peer, "settle", KILL_TURNS, folder)
-        billed = len((folder / "bill").read_text().splitlines())
+    place = Place(peer, server)
+    try:
+        phase(peer, "kill", KILL_TURNS, place.folder, place.store)
+        found = phase(peer, "settle", KILL_TURNS, place.folder, place.store)
+        billed = len((place.folder / "bill").read_text().splitlines())
         return {"billed": billed, "counted": found.get("counted"), "in_doubt": found.get("in_doubt", 0)}
+    finally:
+        place.close()
 
 
 def middle(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -94,14 +135,45 @@ def verdict(results: dict[str, Any]) -> list[str]:
     """What was promised and does not hold."""
     found: list[str] = []
     peers = results["peers"]
-    ours = {row["turns"]: row for row in peers["treadle"]["rows"]}
-    for row in peers.get("langgraph", {"rows": []})["rows"]:
-        gain = row["turn_ms"] / ours[row["turns"]]["turn_ms"]
-        if gain <= 1 or (row["turns"] >= 1000 and gain < LEAST_GAIN):
-            found.append(f"at {row['turns']:,} turns a turn is {gain:.1f} times as quick as LangGraph's")
-    kill = peers["treadle"]["kill"]
-    if not kill["counted"] <= kill["billed"] <= kill["counted"] + kill["in_doubt"]:
-        found.append(f"the accounts do not hold after a kill: {kill}")
+    for name, peer in peers.items():
+        ours = "treadle-postgres" if PEERS[name].postgres else "treadle"
+        if not PEERS[name].is_durable or name == ours or ours not in peers:
+            continue
+        own = {row["turns"]: row for row in peers[ours]["rows"]}
+        for row in peer["rows"]:
+            gain = row["turn_ms"] / own[row["turns"]]["turn_ms"]
+            if gain <= 1 or (name == "langgraph" and row["turns"] >= 1000 and gain < LEAST_GAIN):
+                found.append(f"at {row['turns']:,} turns a turn of {ours} is {gain:.2f} times as quick as {name}'s")
+    for ours in ("treadle", "treadle-postgres"):
+        kill = peers.get(ours, {}).get("kill")
+        if kill and not kill["counted"] <= kill["billed"] <= kill["counted"] + kill["in_doubt"]:
+            found.append(f"the accounts of {ours} do not hold after a kill: {kill}")
+    return found
+
+
+def measure(
+    chosen: dict[str, Peer], lengths: list[int], given: argparse.Namespace, server: str | None
+) -> dict[str, Any]:
+    """Every row of every peer."""
+    rows: dict[str, dict[int, list[dict[str, Any]]]] = {name: {n: [] for n in lengths} for name in chosen}
+    for peer in chosen.values():
+        timed(peer, 2, server)  # installs it, and compiles what it imports
+    left_out: dict[str, int] = {}
+    for before, turns in zip([0, *lengths], lengths, strict=False):
+        for _ in range(given.repeats):
+            for name, peer in chosen.items():
+                last = rows[name][before][-1]["last_ms"] if before and rows[name][before] else 0
+                if name in left_out or last * turns / 1000 > given.limit:
+                    left_out.setdefault(name, turns)
+                    continue
+                rows[name][turns].append(row := timed(peer, turns, server))
+                said = {k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}
+                print(name, json.dumps(said), flush=True)
+    found: dict[str, Any] = {}
+    for name, peer in chosen.items():
+        kept = [middle(rows[name][n]) for n in lengths if rows[name][n]]
+        found[name] = {"needs": peer.needs, "rows": kept, "kill": killed(peer, server), "left_out": left_out.get(name)}
+        print(name, "killed in a call:", json.dumps(found[name]["kill"]), flush=True)
     return found
 
 
@@ -111,35 +183,23 @@ def main() -> int:
     parser.add_argument("--turns", default="10,100,1000")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--only", default="")
+    parser.add_argument("--limit", type=float, default=120.0)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     lengths = [int(part) for part in given.turns.split(",")]
-    chosen = {name: peer for name, peer in PEERS.items() if not given.only or name in given.only.split(",")}
-    rows: dict[str, dict[int, list[dict[str, Any]]]] = {name: {n: [] for n in lengths} for name in chosen}
-    for turns in lengths:
-        for _ in range(given.repeats):
-            for name, peer in chosen.items():
-                rows[name][turns].append(row := timed(peer, turns))
-                print(
-                    name,
-                    json.dumps({k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}),
-                    flush=True,
-                )
-    results: dict[str, Any] = {
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}",
-        "repeats": given.repeats,
-        "peers": {},
-    }
-    for name, peer in chosen.items():
-        results["peers"][name] = {
-            "needs": peer.needs,
-            "rows": [middle(rows[name][n]) for n in lengths],
-            "kill": killed(peer),
-        }
-        print(name, "killed in a call:", json.dumps(results["peers"][name]["kill"]), flush=True)
+    with pg.server() as server:
+        wanted = set(given.only.split(",")) if given.only else set(PEERS)
+        chosen = {name: peer for name, peer in PEERS.items() if name in wanted and (server or not peer.postgres)}
+        if server is None:
+            print("No Postgres server is installed: the peers that need one are left out.")
+        peers = measure(chosen, lengths, given, server)
+    system = (
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}"
+    )
+    faults = verdict({"peers": peers}) if "treadle" in chosen else []
+    results = {"machine": system, "repeats": given.repeats, "peers": peers, "faults": faults}
     if given.json:
         given.json.write_text(json.dumps(results, indent=1) + "\n")
-    faults = verdict(results) if "treadle" in chosen else []
     print("\n".join(f"FAILED: {fault}" for fault in faults) or "verdict: what is promised against peers holds")
     return 1 if faults else 0
 

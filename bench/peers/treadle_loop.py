@@ -1,9 +1,11 @@
-"""Treadle: an agent with one tool that reads, on its SQLite ledger, as `treadle run` has it."""
+"""Treadle: an agent with one tool that reads, as `treadle run` has it: on its SQLite ledger, or on Postgres where run.py names one."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +38,15 @@ class Fake(InstantModel):
 
 
 async def _drive(meter: Meter, folder: Path, resuming: bool) -> None:
-    ledger = await open_store(f"sqlite:///{folder / 'treadle.db'}", NO_CRASH_POINTS)
+    store = os.environ.get("BENCH_STORE") or f"sqlite:///{folder / 'treadle.db'}"
+    ledger = await open_store(store, NO_CRASH_POINTS)
     runtime = Runtime(ledger, Settings(environ={}, state_dir=folder))
     definition = loop(meter.turns, "read", Fake(meter))
     if resuming:
+        began = time.perf_counter()
+        while (await ledger.row("bench0")).owner_alive:  # noqa: ASYNC110  # on Postgres its right lapses with time
+            await asyncio.sleep(0.02)
+        meter.waited(time.perf_counter() - began)
         session = await runtime.resume("bench0", definition, Reopening())
     else:
         session = await runtime.start(definition, "Collect every record.", execution_id="bench0")
