@@ -72,6 +72,7 @@ class Lives:
         *,
         die_at: tuple[str, int] | None = None,
         meanwhile: Meanwhile | None = None,
+        task: str = "Do it.",
     ) -> LoopState:
         """Drives it to its end through one death and all waits; `meanwhile` answers what it waits with."""
         points = DieAt(*die_at) if die_at else DieAt("")
@@ -79,7 +80,7 @@ class Lives:
             try:
                 async with self.life(points) as runtime:
                     with anyio.fail_after(30):
-                        state = await self._once(runtime, make(), name, meanwhile)
+                        state = await self._once(runtime, make(), name, meanwhile, task)
             except (Died, LedgerError, BaseExceptionGroup):
                 assert points.died
                 self.deaths += 1
@@ -89,7 +90,7 @@ class Lives:
                 return state
         raise AssertionError(f"it does not end: {state.status}, {state.code}")
 
-    async def _once(self, runtime: Runtime, loop: Loop, name: str, meanwhile: Meanwhile | None) -> LoopState:
+    async def _once(self, runtime: Runtime, loop: Loop, name: str, meanwhile: Meanwhile | None, task: str) -> LoopState:
         try:
             state = await runtime.state(name)
         except UnknownExecution:
@@ -98,7 +99,7 @@ class Lives:
             await meanwhile(runtime, state)
             state = await runtime.state(name)
         if not state.seq:
-            session = await runtime.start(loop, "Do it.", execution_id=name)
+            session = await runtime.start(loop, task, execution_id=name)
         elif resting(state, Reopening()):
             return state
         else:

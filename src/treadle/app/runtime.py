@@ -183,7 +183,9 @@ class Runtime:
         check_input(loop, known.state.input_json)
         isolation, restored = await reopened(known.state, self.settings)
         built = self._builder()(loop if isolation is None else inside(loop, known.state), isolation)
-        if not how.adopt:
+        if (
+            not how.adopt and not known.state.accepted
+        ):  # accepted work is only put away: its scope, with its skills, may be gone
             _same_definition(known.state.fingerprint, built.fingerprint)
         effects = await self._effects(built, execution_id, parent)
         async with _given_up_on_failure(effects):

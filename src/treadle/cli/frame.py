@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from .arguments import Namespace, Parser
+from .values import whole
 
 if TYPE_CHECKING:
     from treadle.core.events import Event
@@ -29,7 +30,16 @@ def parser(name: str) -> Parser:
 
 def _show_parser(name: str) -> Parser:
     text = "Print the frame as it stands; with --json in its sealed form, with version and digest."
-    return Parser(name, show, text).execution().store().json()
+    made = Parser(name, show, text).execution()
+    made.option("--at", metavar="SEQ", type=whole("--at"), help="as it was after this record; treadle log numbers them")
+    return made.store().json()
+
+
+def _history_parser(name: str) -> Parser:
+    text = "Print which record changed which field of the frame, oldest first."
+    made = Parser(name, history, text).execution()
+    made.option("--field", metavar="NAME", default="", help="this field alone, such as grantedLoopLeases")
+    return made.store().json()
 
 
 def _verify_parser(name: str) -> Parser:
@@ -55,6 +65,7 @@ def _import_parser(name: str) -> Parser:
 
 _PARSERS: dict[str, Callable[[str], Parser]] = {
     "frame show": _show_parser,
+    "frame history": _history_parser,
     "frame verify": _verify_parser,
     "frame export": _export_parser,
     "frame import": _import_parser,
@@ -65,7 +76,15 @@ def show(given: Namespace) -> int:
     """Prints the frame."""
     from .place import place
 
-    anyio.run(partial(_show, place(given.store), given.execution, json=given.json))
+    anyio.run(partial(_show, place(given.store), given.execution, given.at, json=given.json))
+    return 0
+
+
+def history(given: Namespace) -> int:
+    """Prints the changes."""
+    from .place import place
+
+    anyio.run(partial(_history, place(given.store), given.execution, given.field, json=given.json))
     return 0
 
 
@@ -93,10 +112,12 @@ def import_(given: Namespace) -> int:
     return 0
 
 
-async def _show(where: Place, execution: str, *, json: bool) -> None:
+async def _show(where: Place, execution: str, at: int | None, *, json: bool) -> None:
     import msgspec
 
     from treadle.app.carry_workflow import frame_of_workflow
+    from treadle.app.frames import state_at
+    from treadle.core.errors import InputError
     from treadle.kernel.continuation import frame_of
     from treadle.kernel.frame import dump_frame
     from treadle.kernel.states import LoopState
@@ -105,6 +126,10 @@ async def _show(where: Place, execution: str, *, json: bool) -> None:
 
     async with opened(where) as ledger:
         row, state = await found(ledger, execution)
+        if at is not None:
+            if not isinstance(state, LoopState):
+                raise InputError(f"{row.execution_id} is a workflow: --at is for loops.")
+            state = state_at(row.execution_id, await ledger.records(row.execution_id), at)
     if isinstance(state, LoopState):
         sealed = dump_frame(frame_of(state), max_iterations=state.settings.max_rounds)
     else:
@@ -114,6 +139,34 @@ async def _show(where: Place, execution: str, *, json: bool) -> None:
             msgspec.json.encode(msgspec.json.decode(sealed, type=dict[str, msgspec.Raw])["frame"])
         )
     sys.stdout.buffer.write(sealed + b"\n")
+
+
+async def _history(where: Place, execution: str, field: str, *, json: bool) -> None:
+    from treadle.app.frames import changes
+    from treadle.core.errors import InputError
+    from treadle.core.spoken import one_line
+    from treadle.kernel.frame import FIELDS
+
+    from .output import print_json
+    from .place import found_loop, opened
+
+    if field and field not in FIELDS:
+        raise InputError(f"A frame has no field {field!r}. It has {', '.join(FIELDS)}.")
+    async with opened(where) as ledger:
+        row, _ = await found_loop(ledger, execution)
+        told = [one for one in changes(await ledger.records(row.execution_id)) if field in ("", one.field)]
+    if json:
+        print_json([one._asdict() for one in told])
+        return
+    for one in told:
+        old, new = (one_line(_said(value), 60) for value in (one.before, one.after))
+        sys.stdout.write(f"{one.seq:>5}  {one.event:<18} {one.field:<30} {old} → {new}\n")
+
+
+def _said(value: object) -> str:
+    import msgspec
+
+    return "-" if value is None else msgspec.json.encode(value).decode()
 
 
 async def _verify(where: Place, what: str) -> None:

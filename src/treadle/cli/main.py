@@ -45,7 +45,11 @@ COMMANDS: dict[str, Entry] = {
     "plan": Entry(
         "plan", "Show, edit, approve, reject or mark its plan.", ("show", "edit", "approve", "reject", "mark")
     ),
-    "frame": Entry("frame", "Show, verify, export or import its continuation.", ("show", "verify", "export", "import")),
+    "frame": Entry(
+        "frame",
+        "Show, follow, verify, export or import its continuation.",
+        ("show", "history", "verify", "export", "import"),
+    ),
     "fork": Entry("fork", "A new execution from any record of an old one."),
     "scope": Entry(
         "scope", "Worktrees of isolated loops: list, compare, merge, drop.", ("ls", "diff", "merge", "drop")

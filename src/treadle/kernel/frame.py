@@ -147,6 +147,8 @@ _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _decode_frame = msgspec.json.Decoder(LoopFrame).decode
 
 _FIELDS = msgspec.structs.fields(LoopFrame)
+FIELDS = ("kind", *(field.encode_name for field in _FIELDS))
+"""All fields of a frame, by their names in its JSON."""
 _NAMES = {field.name: field.encode_name for field in _FIELDS}
 _OPTIONAL = tuple(field.encode_name for field in _FIELDS if field.default is None)
 _COUNTERS = ("iteration", "turns_taken", "elapsed_duration_ms", "act_turns_taken", "act_elapsed_duration_ms")
