@@ -23,8 +23,8 @@ from treadle.testing.crash import LESSON_POINTS, LOOP_POINTS, SCOPE_POINTS
 TIMES = ("elapsedDurationMs", "actElapsedDurationMs")
 NEVER = ("before-act", "after-act", "before-check", "after-check", "before-compaction", "after-compaction")
 CONFLICT = ("before-bring-in", "after-bring-in")  # no conflict here: test_cli_scope has them
-SLOW = [pytest.param(one, marks=pytest.mark.slow) for one in SCOPE_POINTS if one not in CONFLICT]
-POINTS = [*(one for one in (*LOOP_POINTS, *LESSON_POINTS) if one not in NEVER), *SLOW]
+SLOW = [pytest.param(one, marks=pytest.mark.slow) for one in SCOPE_POINTS if one not in (*CONFLICT, "after-close")]
+POINTS = [*(one for one in (*LOOP_POINTS, "after-close", *LESSON_POINTS) if one not in NEVER), *SLOW]
 LATER = {"before-model": 9, "after-model": 9, "before-tool": 5, "after-tool": 5, "before-gates": 2, "after-gates": 2}
 
 
