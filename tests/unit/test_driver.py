@@ -21,7 +21,7 @@ from support.driving import (
     runtime,
     scripted,
 )
-from treadle import Person, accept, reject
+from treadle import Agent, Loop, Person, accept, reject, tool
 from treadle.app.runtime import Reopening, Runtime, resting
 from treadle.core.codec import decode
 from treadle.core.errors import (
@@ -34,6 +34,7 @@ from treadle.core.errors import (
 )
 from treadle.kernel.steering import Answer, Cancel, Extend, Pause
 from treadle.models.prices import parse_price
+from treadle.ports.toolset import ToolContext
 from treadle.testing import Fault, ScriptedModel, Turn
 
 
@@ -58,6 +59,30 @@ def test_a_loop_runs_to_its_end_with_every_turn_and_dollar_counted(store: str, t
         intents = [r for r in await runtime.ledger.records(session.execution_id) if r.kind == "model.intended"]
         digests = {r.body.split(b'"request":"')[1][:24] for r in intents}
         assert len(digests) == 5
+
+    in_runtime(store, tmp_path, test)
+
+
+@pytest.mark.req("TC-05")
+def test_each_request_and_each_tool_call_has_a_key_of_the_execution_and_of_its_own(store: str, tmp_path: Path) -> None:
+    given: list[str] = []
+
+    @tool
+    def pay(context: ToolContext) -> str:
+        """Pays."""
+        given.append(context.key)
+        return "paid"
+
+    async def test(runtime: Runtime) -> None:
+        model = ScriptedModel([PLAN, Turn(calls=[("pay", {}), ("pay", {})]), Turn(calls=[("pay", {})]), DONE])
+        loop = Loop(name="test", act=Agent(model=model, tools=(pay,)), evaluate=lambda ctx, output: accept())
+        session = await runtime.start(loop, "the task", execution_id="x1-test")
+        await session.run()
+        await session.close()
+        asked = [charge.key for charge in model.bill.charges]
+        assert (len(given), len(asked)) == (3, 4)
+        assert len({*given, *asked}) == 7
+        assert all(key.startswith("x1-test:r1.act.t") for key in (*given, *asked))
 
     in_runtime(store, tmp_path, test)
 

@@ -149,6 +149,7 @@ def test_reports_of_a_check_count_once_a_receipt_and_not_outside_its_round(store
     in_runtime(store, tmp_path, test)
 
 
+@pytest.mark.req("TC-05")
 def test_a_check_that_raises_fails_in_its_own_words_and_is_tried_again_when_asked(store: str, tmp_path: Path) -> None:
     calls = []
 

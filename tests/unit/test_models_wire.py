@@ -27,7 +27,7 @@ async def ask(recorded: dict[str, Any], server: replay.Replay, deltas: list[str]
         await model.close()
 
 
-@pytest.mark.req("LG-04")
+@pytest.mark.req("LG-04", "TC-05")
 @pytest.mark.parametrize("name", replay.cases())
 def test_one_request_is_sent_whatever_is_answered(name: str) -> None:
     recorded = replay.case(name)

@@ -66,12 +66,16 @@ def test_a_tasks_hub_is_scoped_to_execution_task_and_attempt(place: Place) -> No
 
     async def work(ctx: Any) -> None:
         ctx.observation.observe("mine", {"n": 1})
+        ctx.observation.scoped(attempt=7).observe("nested")
+        ctx.observation.scoped(execution_id="inner").observe("nested")
         if ctx.attempt == 1:
             raise OSError("once")
 
     place.run(Workflow("w", [Task("a", work, retry=Retry(attempts=2))]), sinks=[seen.append])
     mine = [(o.execution_id, o.task, o.attempt, o.data) for o in seen if o.kind == "mine"]
     assert mine == [(X, "a", 1, {"n": 1}), (X, "a", 2, {"n": 1})]
+    nested = [(o.execution_id, o.task, o.attempt) for o in seen if o.kind == "nested"]
+    assert nested == [(X, "a", 7), ("inner", "a", 1), (X, "a", 7), ("inner", "a", 2)]
 
 
 @pytest.mark.req("TC-27")

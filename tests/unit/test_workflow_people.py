@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
 
 from support.places import Place, X
@@ -136,13 +137,21 @@ def test_a_question_is_asked_once_a_round_and_its_answer_replays_the_phase(place
 
 
 @pytest.mark.req("TC-04")
-def test_a_swallowed_suspension_suspends_all_the_same_and_saved_state_is_found_again(place: Place) -> None:
+@pytest.mark.parametrize("how", ["swallowed", "in a task group", "wrapped"])
+def test_a_suspension_that_is_hidden_suspends_all_the_same_and_saved_state_is_found_again(
+    place: Place, how: str
+) -> None:
     async def work(ctx: Any) -> Any:
         if ctx.interaction.answer is None:
             await ctx.interaction.save([1, 2])
+            if how == "in a task group":
+                async with anyio.create_task_group() as group:
+                    group.start_soon(ctx.interaction.suspend, "Well?")
             try:
                 await ctx.interaction.suspend("Well?")
-            except BaseException:  # noqa: BLE001
+            except BaseException as signal:
+                if how == "wrapped":
+                    raise RuntimeError("it failed") from signal
                 return "swallowed"
         return [ctx.interaction.state, ctx.interaction.answer.text, ctx.interaction.answer.actor]
 
@@ -151,6 +160,41 @@ def test_a_swallowed_suspension_suspends_all_the_same_and_saved_state_is_found_a
     assert result.status == "waiting-input"
     result = place.resume(flow, decisions=[decide(result, "answer", "so so")])
     assert result.outputs == {"a": [[1, 2], "so so", "ada"]}
+
+
+@pytest.mark.req("TC-04")
+def test_saved_state_is_durable_before_the_callback_goes_on(place: Place) -> None:
+    async def work(ctx: Any) -> int:
+        await ctx.interaction.save([1, 2])
+        ledger = await place.open()
+        records = await ledger.records(X)
+        await ledger.close()
+        return [record.kind for record in records].count("state.saved")
+
+    assert place.run(Workflow("w", [Task("a", work, interaction=Asks())])).outputs == {"a": 1}
+
+
+@pytest.mark.req("TC-04")
+def test_a_suspension_stops_the_rounds_timer(place: Place) -> None:
+    asked: list[Any] = []
+
+    async def attempt(ctx: Any, feedback: str | None) -> str:
+        asked.append(ctx)
+        await ctx.interaction.suspend("Well?")
+        raise AssertionError
+
+    async def check(ctx: Any, candidate: str) -> Any:
+        return accept()
+
+    async def beside(ctx: Any) -> bool:
+        while not asked:  # noqa: ASYNC110 - the other task begins when it begins
+            await anyio.lowlevel.checkpoint()
+        await anyio.sleep(0.1)
+        return asked[0].signal.aborted
+
+    loop = LoopTask("a", attempt, check, max_rounds=1, timeout_s=0.02, interaction=Asks())
+    result = place.run(Workflow("w", [loop, Task("b", beside)]))
+    assert (result.status, result.outputs) == ("waiting-input", {"b": False})
 
 
 @pytest.mark.req("TC-04")

@@ -34,6 +34,7 @@ def small(log: list[Any]) -> Workflow:
 
     async def check(ctx: Any, candidate: dict[str, Any]) -> Any:
         log.append((ctx.round, ctx.attempt, ctx.phase, candidate["n"], ctx.idempotency_key))
+        assert ctx.key_for("paid") == f"{ctx.idempotency_key}:paid"
         return accept() if candidate["n"] > 21 else reject(f"{candidate['n']} is too small\n ")
 
     one = Task("one", first)
@@ -96,7 +97,7 @@ def test_exhaustion_fails_the_task_skips_what_depends_on_it_and_lasts(place: Pla
     assert (again.status, again.code, len(log)) == ("failed", "exhausted", 4)
 
 
-@pytest.mark.req("TC-17", "TC-02", "TC-08", "TC-25")
+@pytest.mark.req("TC-17", "TC-01", "TC-02", "TC-08", "TC-25")
 def test_a_failed_check_replays_alone_with_the_candidate_as_saved_and_an_accepted_one_keeps_its_changes(
     place: Place,
 ) -> None:

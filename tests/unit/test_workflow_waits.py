@@ -209,11 +209,15 @@ def test_a_quota_pause_is_seen_by_both_callbacks_of_the_first_attempt_after_it_a
     place: Place, conversation: Any
 ) -> None:
     log: list[Any] = []
-    fault = QuotaReached("used up", conversation=[{"role": "user"}], branch="b7")
+    kept = conversation == "continue"
+    paused = place.clock.wall_us()
+    reset = paused + 60 * S if kept else None  # an unknown one is tried as soon as somebody resumes
+    fault = QuotaReached("used up", reset_at_us=reset, conversation=[{"role": "user"}], branch="b7")
     flow = limited(log, fault, on_quota=OnQuota(conversation=conversation))
     result = place.run(flow)
     assert (result.status, result.code) == ("paused", "quota")
     assert result.document["pending"]["prompt"] == "used up"
+    place.clock.advance(90)
     result = place.resume(flow)
     assert result.status == "done"
     (_, _, _, first), (*one, pause), (*two, same), (*three, none), (*four, also) = log
@@ -221,8 +225,7 @@ def test_a_quota_pause_is_seen_by_both_callbacks_of_the_first_attempt_after_it_a
     assert (one, two) == (["attempt", 1, 2], ["check", 1, 2])
     assert (three, four) == (["attempt", 2, 3], ["check", 2, 3])
     assert pause == same
-    assert (pause.message, pause.reset_at_us) == ("used up", None)
-    kept = conversation == "continue"
+    assert (pause.message, pause.requested_at_us, pause.reset_at_us) == ("used up", paused, reset)
     assert (pause.conversation, pause.branch) == (([{"role": "user"}], "b7") if kept else (None, ""))
 
 

@@ -303,7 +303,7 @@ class WorkflowDriver:
             return held
 
     async def _quota(self, task: TaskState) -> QuotaPause | None:
-        if task.quota_at is None or task.quota_attempt != task.attempt:
+        if task.quota_at is None:  # folding forgets it once an attempt after this one begins (TC-03)
             return None
         event = await self.journal.event(task.quota_at)
         conversation = from_json(event.conversation_json)
