@@ -187,7 +187,7 @@ def test_a_suspension_stops_the_rounds_timer(place: Place) -> None:
         return accept()
 
     async def beside(ctx: Any) -> bool:
-        while not asked:  # noqa: ASYNC110 - the other task begins when it begins
+        while not asked:
             await anyio.lowlevel.checkpoint()
         await anyio.sleep(0.1)
         return asked[0].signal.aborted
