@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 
 import pytest
@@ -74,7 +75,8 @@ def test_output_and_receipt_arrive_with_evaluate_and_move_into_the_rejected_iter
     machine.perform(machine.action())
     assert machine.state.last_output_json is None
     assert machine.state.last_receipt_json is None
-    assert '"did it"' in (machine.state.last_rejected_json or "").replace("\\", "")
+    rejected = json.loads(machine.state.last_rejected_json or "")
+    assert (rejected["output_json"], rejected["scope_receipt_json"]) == ('"did it"', "null")
 
 
 @pytest.mark.req("FR-08", "FR-09")
@@ -86,6 +88,12 @@ def test_evaluators_turns_count_in_the_totals_and_never_against_act() -> None:
     assert state.total.usage.cost_usd == 6 * FEE.cost_usd
     assert state.act.usage.cost_usd == 4 * FEE.cost_usd
     assert state.total.us == 6 * 1000
+
+
+@pytest.mark.req("FR-08", "FR-09")
+def test_the_time_of_a_check_counts_in_the_total_and_not_as_acts() -> None:
+    state = Machine(turns=one_round(), verdicts=[True]).start().rest()
+    assert (state.total.us, state.act.us) == (3 * 1000, 2 * 1000)
 
 
 @pytest.mark.req("FR-09")
