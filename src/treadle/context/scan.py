@@ -53,7 +53,7 @@ ASSETS = frozenset(
 )
 DOCUMENTS = frozenset("md rst txt adoc mdx org tex man 1 3 5 7 html htm ipynb".split())
 
-NEVER = frozenset(".git .hg .svn .venv .tox __pycache__ node_modules".split())  # folders that a walk does not enter
+NEVER = frozenset(".git .hg .svn .venv .tox __pycache__ node_modules".split())  # folders of machines: not looked into unless git tracks them
 
 FOLDERS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     (
@@ -196,7 +196,8 @@ def scan(root: Path) -> Scan:
 
 def git_paths(root: Path) -> list[str] | None:
     """The paths that git tracks, or would if they were added; None where the folder is in no repository."""
-    out = run_git(root, "ls-files", "-co", "--exclude-standard", "--deduplicate", "-z")
+    never = (f"--exclude={name}/" for name in sorted(NEVER))  # of what is not tracked
+    out = run_git(root, "ls-files", "-co", "--exclude-standard", *never, "--deduplicate", "-z")
     if out is None:
         return None
     paths = [os.fsdecode(path) for path in out.split(b"\0") if path]
