@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,38 @@ def test_the_state_and_the_conversation_before_a_compaction_can_be_had_again(tmp
         assert sum("I read on" in text for text in texts) == str(model.seen[first - 1]).count("'role': 'assistant'") + 1
         assert NOTE in str(new.messages)
         assert NOTE not in str(old.messages)
+        await session.close()
+
+    in_runtime("memory:", tmp_path, test)
+
+
+class Rereader(Scribe):
+    """Once an old page has become a stub it does what the stub says."""
+
+    def _decide(self, body: dict[str, Any]) -> Turn | Fault:
+        if not is_summary(body) and not self.asked and (stub := STUB.search(str(body["messages"]))):
+            self.asked = stub.group(1)
+            return Turn(calls=[("read_output", {"call_id": self.asked})])
+        return super()._decide(body)
+
+    asked = ""
+
+
+STUB = re.compile(r"read_output\(call_id='([^']+@\d+)'\)")
+
+
+@pytest.mark.req("AG-16")
+@pytest.mark.parametrize("compact", ["micro", "full"])
+def test_what_a_compaction_took_away_is_read_back_whole(compact: str, tmp_path: Path) -> None:
+    model = Rereader(40, says="I read on. " * 25)
+
+    async def test(runtime: Runtime) -> None:
+        session = await runtime.start(loop(model, compact=compact), TASK)
+        assert (await session.run())["code"] == "accepted"
+        assert model.asked
+        after = next(body for body in model.seen if model.asked in str(body["messages"][-2].get("tool_calls", "")))
+        assert "page 1\n" in after["messages"][-1]["content"]
+        assert after["messages"][-1]["content"].count("lorem ipsum dolor sit amet") == 40
         await session.close()
 
     in_runtime("memory:", tmp_path, test)
