@@ -53,7 +53,9 @@ ASSETS = frozenset(
 )
 DOCUMENTS = frozenset("md rst txt adoc mdx org tex man 1 3 5 7 html htm ipynb".split())
 
-NEVER = frozenset(".git .hg .svn .venv .tox __pycache__ node_modules".split())  # folders of machines: not looked into unless git tracks them
+NEVER = frozenset(
+    ".git .hg .svn .venv .tox __pycache__ node_modules".split()
+)  # folders of machines: not looked into unless git tracks them
 
 FOLDERS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     (
