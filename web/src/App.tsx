@@ -1,13 +1,16 @@
-import { useEffect, useRef } from "react";
+import { lazy, Suspense, useEffect, useRef } from "react";
 import { listen } from "./gestures/listen";
+import { Broken } from "./parts/Broken";
 import { Announcer } from "./parts/Announcer";
 import { TopBar } from "./parts/TopBar";
 import { follow, useLive } from "./state/live";
 import { useUi } from "./state/ui";
-import { CompareView } from "./views/CompareView";
-import { ComposeView } from "./views/ComposeView";
 import { FleetView } from "./views/FleetView";
 import { WatchView } from "./views/WatchView";
+
+// What a first look at a loop does not need comes when it is asked for.
+const ComposeView = lazy(() => import("./views/ComposeView").then((found) => ({ default: found.ComposeView })));
+const CompareView = lazy(() => import("./views/CompareView").then((found) => ({ default: found.CompareView })));
 
 export function App() {
   const view = useUi((s) => s.view);
@@ -21,10 +24,14 @@ export function App() {
   return (
     <div className="app" data-view={view} ref={root}>
       <TopBar />
-      {view === "fleet" && <FleetView />}
-      {(view === "watch" || view === "steer") && <WatchView steering={view === "steer"} />}
-      {view === "compose" && <ComposeView />}
-      {view === "compare" && <CompareView />}
+      <Broken key={view}>
+        <Suspense fallback={<main className="empty" aria-busy="true" />}>
+          {view === "fleet" && <FleetView />}
+          {(view === "watch" || view === "steer") && <WatchView steering={view === "steer"} />}
+          {view === "compose" && <ComposeView />}
+          {view === "compare" && <CompareView />}
+        </Suspense>
+      </Broken>
       <Announcer />
     </div>
   );

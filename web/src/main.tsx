@@ -6,9 +6,12 @@ import "./style/app.css";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./App";
+import { useLive } from "./state/live";
 import { useUi } from "./state/ui";
 
 document.documentElement.dataset["theme"] = useUi.getState().theme;
+// Asked for before anything is drawn: the answer is on its way while React starts.
+void useLive.getState().open(useUi.getState().execution);
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
     <App />

@@ -3,6 +3,7 @@ import { useEffect } from "react";
 import type { Detail, LiveState } from "../api/client";
 import { act } from "../parts/acts";
 import { useSinks } from "../parts/useSinks";
+import { painted } from "../state/live";
 import { usePanel } from "../state/panel";
 import { useUi } from "../state/ui";
 import { atEnd, useGestures } from "./zones";
@@ -11,7 +12,7 @@ export function useReactions(detail: Detail | null, live: LiveState | undefined)
   const { open, toggle } = usePanel();
   const { go, select, toast } = useUi();
   const load = useSinks((s) => s.load);
-  useEffect(() => { load().catch(() => undefined); }, [load]);
+  useEffect(() => { painted().then(load).catch(() => undefined); }, [load]);
   const acts = detail?.settings["act"] === "agent";
 
   useGestures("padlock", { tap: () => approve(detail) });

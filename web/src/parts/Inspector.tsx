@@ -1,15 +1,17 @@
 // What stands beside the canvas: the selected node in words, with its numbers.
-import type { Detail, LiveState } from "../api/client";
+import { lazy, Suspense, useMemo } from "react";
+import type { Detail, LiveState, Turn } from "../api/client";
 import { STAGES, STATE_LABEL, type StateName } from "../graph/stages";
 import { stageOfNode } from "../graph/project";
 import { useUi } from "../state/ui";
 import { useLive } from "../state/live";
 import { CallList } from "./CallList";
-import { Chart } from "./Chart";
 import { LogList } from "./LogList";
 import { PlanSteps } from "./PlanSteps";
 import { amount, money, span } from "./words";
 import type { SeenCall } from "./useCalls";
+
+const Chart = lazy(() => import("./Chart").then((found) => ({ default: found.Chart })));
 
 export function Inspector({ detail, live, calls }: { detail: Detail; live: LiveState; calls: SeenCall[] }) {
   const selected = useUi((s) => s.selected);
@@ -57,9 +59,6 @@ function Body({ id, detail, live, calls }: { id: string; detail: Detail; live: L
         <Facts rows={Object.entries(detail.definition ?? {}).filter(([, v]) => v !== null && v !== "" && v !== false).map(([k, v]) => [k, Array.isArray(v) ? v.join(", ") : String(v)])} />
       </>
     );
-  const xs = turns.map((one) => one.turn);
-  let sum = 0;
-  const spent = turns.map((one) => (sum += one.cost_usd ?? 0));
   return (
     <>
       <PlanSteps detail={detail} />
@@ -76,8 +75,7 @@ function Body({ id, detail, live, calls }: { id: string; detail: Detail; live: L
           );
         })}
       </ul>
-      <Chart label="Spent" xs={xs} ys={spent} tone="--amber" unit=" USD" />
-      <Chart label="Input tokens a turn" xs={xs} ys={turns.map((one) => one.input_tokens ?? 0)} tone="--blue" />
+      {turns.length ? <Charts turns={turns} /> : <div className="charts" />}
       <Facts
         rows={[
           ["cost", `${money(live.cost_usd)}${live.in_doubt_usd ? ` (+ ${money(live.in_doubt_usd)} in doubt)` : ""}`],
@@ -89,6 +87,21 @@ function Body({ id, detail, live, calls }: { id: string; detail: Detail; live: L
       <h3>This turn<em>{calls.length}</em></h3>
       <CallList calls={calls} />
     </>
+  );
+}
+
+function Charts({ turns }: { turns: Turn[] }) {
+  const [xs, spent, input] = useMemo(() => {
+    let sum = 0;
+    return [turns.map((one) => one.turn), turns.map((one) => (sum += one.cost_usd ?? 0)), turns.map((one) => one.input_tokens ?? 0)];
+  }, [turns]);
+  return (
+    <Suspense fallback={<div className="charts" />}>
+      <div className="charts">
+        <Chart label="Spent" xs={xs!} ys={spent!} tone="--amber" unit=" USD" />
+        <Chart label="Input tokens a turn" xs={xs!} ys={input!} tone="--blue" />
+      </div>
+    </Suspense>
   );
 }
 

@@ -1,9 +1,23 @@
 // Ten thousand lines scroll smoothly: only those in sight are in the page.
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useRef } from "react";
+import { memo, useEffect, useRef } from "react";
+import type { LogEvent } from "../api/client";
 import { useLive } from "../state/live";
 import { useUi } from "../state/ui";
 import { toneOfEvent } from "./Timeline";
+
+const HEIGHT = 34; // of every line, so that nothing need be measured
+
+const Line = memo(function Line({ one, now, at, choose }: { one: LogEvent; now: boolean; at: number; choose(seq: number): void }) {
+  return (
+    <div className={`logline ${toneOfEvent(one)} ${now ? "now" : ""}`} style={{ transform: `translateY(${at}px)` }} onClick={() => choose(one.seq)}>
+      <code>{one.seq}</code>
+      <i />
+      <b>{one.kind}</b>
+      <span>{one.text.slice(0, 160)}</span>
+    </div>
+  );
+});
 
 export function LogList() {
   const events = useLive((s) => s.events);
@@ -11,7 +25,7 @@ export function LogList() {
   const { bead, setBead } = useUi();
   const box = useRef<HTMLDivElement>(null);
   const stuck = useRef(true);
-  const rows = useVirtualizer({ count: events.length, getScrollElement: () => box.current, estimateSize: () => 34, overscan: 12 });
+  const rows = useVirtualizer({ count: events.length, getScrollElement: () => box.current, estimateSize: () => HEIGHT, overscan: 10, useFlushSync: false });
   useEffect(() => {
     if (stuck.current && events.length) rows.scrollToIndex(events.length - 1);
   }, [events.length, rows]);
@@ -32,19 +46,7 @@ export function LogList() {
       <div style={{ height: rows.getTotalSize(), position: "relative" }}>
         {rows.getVirtualItems().map((row) => {
           const one = events[row.index]!;
-          return (
-            <div
-              key={one.seq}
-              className={`logline ${toneOfEvent(one)} ${bead === one.seq ? "now" : ""}`}
-              style={{ transform: `translateY(${row.start}px)` }}
-              onClick={() => setBead(one.seq)}
-            >
-              <code>{one.seq}</code>
-              <i />
-              <b>{one.kind}</b>
-              <span>{one.text}</span>
-            </div>
-          );
+          return <Line key={one.seq} one={one} now={bead === one.seq} at={row.start} choose={setBead} />;
         })}
       </div>
     </div>

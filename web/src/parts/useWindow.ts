@@ -1,7 +1,7 @@
 // What fills the context window now: read anew after each response, compaction and change of limits.
 import { useEffect, useState } from "react";
 import { api, type Schemas } from "../api/client";
-import { said, useLive } from "../state/live";
+import { painted, said, useLive } from "../state/live";
 
 const STALE = new Set(["model.responded", "compacted", "compaction.requested", "compaction.judged", "compaction.failed", "extended", "model.intended"]);
 
@@ -14,7 +14,8 @@ export function useWindow(): { window: Schemas["WindowOut"] | null; problem: str
   const [problem, setProblem] = useState("");
   useEffect(() => {
     let live = true;
-    api.window(id)
+    painted()
+      .then(() => api.window(id))
       .then((found) => { if (live) { setWindow(found); setProblem(""); } })
       .catch((error: unknown) => { if (live) setProblem(said(error)); });
     return () => { live = false; };

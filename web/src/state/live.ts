@@ -4,7 +4,8 @@ import { api, Problem, type Detail, type Execution, type Executions, type LiveSt
 import { openStream, type Connection } from "../api/stream";
 import { useUi } from "./ui";
 
-const TAIL = 1500; // events read when an execution is opened; older ones are read when somebody scrolls there
+const FIRST = 60; // events read before the first picture: the last turn and the beads in sight
+const TAIL = 1500; // ... and once it is painted; older ones are read when somebody scrolls there
 const KEPT = 20_000;
 
 interface Live {
@@ -48,11 +49,13 @@ export const useLive = create<Live>((set, get) => ({
     if (!id) return set({ id: "", detail: null, events: [], turns: [], rounds: [], text: "", problem: "" });
     set({ id, detail: null, events: [], turns: [], rounds: [], text: "", problem: "" });
     try {
-      const [detail, page] = await Promise.all([api.detail(id), api.log(id, { tail: TAIL })]);
+      const [detail, page] = await Promise.all([api.detail(id), api.log(id, { tail: FIRST })]);
       if (get().id !== id) return;
       set({ detail, events: merged(page.events, get().events), states: { ...get().states, [id]: newest(detail.live, get().states[id]) } });
+      await painted();
       const [turns, rounds] = await Promise.all([api.turns(id), api.rounds(id)]).catch(() => [[], []] as [Turn[], Round[]]);
       if (get().id === id) set({ turns, rounds });
+      await get().older();
     } catch (error) {
       if (get().id === id) set({ problem: said(error) });
     }
@@ -80,6 +83,9 @@ export const useLive = create<Live>((set, get) => ({
     if (get().id === id) set({ events: merged(page.events, get().events) });
   },
 }));
+
+/** After the next frame is on the screen. */
+export const painted = (): Promise<void> => new Promise((go) => { requestAnimationFrame(() => setTimeout(go)); setTimeout(go, 200); });
 
 export const said = (error: unknown): string => (error instanceof Problem ? error.message : String(error));
 
@@ -179,7 +185,6 @@ function measure(): void {
 
 /** Starts everything that keeps the page up to date. */
 export function follow(): () => void {
-  void useLive.getState().loadFleet();
   const timer = window.setInterval(measure, 1000);
   const close = openStream({
     events: take,
