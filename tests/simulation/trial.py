@@ -194,7 +194,7 @@ class Trial:
                 world.full = True
                 self._at(span, lambda: setattr(world, "full", False))
             case _:
-                victim.skew_us += chance.choice((-3600, -5, 5, 3600, 86_400)) * 1_000_000
+                victim.skew_us += chance.choice((-600, -5, 5, 600)) * 1_000_000
                 world.note("the clock jumps", victim.name, victim.skew_us)
 
     def _calm(self, workers: list[Process]) -> None:
@@ -212,9 +212,10 @@ class Trial:
     async def _settle(self) -> None:
         """Everything ends, or the trial fails."""
         until = self.loop.time() + MOST_CALM_S
-        quiet = 0
+        quiet, pause_s = 0, 5.0
         while quiet < 2:
-            await asyncio.sleep(5.0)
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 1.1, 60.0)
             if self.loop.time() > until:
                 break
             quiet = quiet + 1 if await self._settled() else 0

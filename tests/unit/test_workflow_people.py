@@ -59,6 +59,24 @@ def test_a_rejection_is_a_status_of_its_own_and_needs_a_reason(place: Place) -> 
     assert place.resume(gated(log), retry_incomplete=True).status == "rejected"
 
 
+@pytest.mark.req("TC-22", "TC-25")
+def test_a_failed_task_is_tried_again_although_a_person_has_rejected_another(place: Place) -> None:
+    tries: list[int] = []
+
+    async def breaks_once(ctx: TaskContext) -> str:
+        tries.append(ctx.attempt)
+        if len(tries) == 1:
+            raise ValueError("boom")
+        return "done"
+
+    gate = ApprovalTask("gate", "Ship it?")
+    flow = Workflow("both", [gate, Task("work", breaks_once)], on_error="continue")
+    result = place.run(flow)
+    result = place.resume(flow, decisions=[decide(result, "reject", "no")])
+    assert (result.status, result.code) == ("failed", "failed")
+    assert (place.resume(flow, retry_incomplete=True).status, tries) == ("rejected", [1, 2])
+
+
 @pytest.mark.req("TC-22", "TC-23")
 @pytest.mark.parametrize(
     ("changes", "said"),

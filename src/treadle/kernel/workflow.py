@@ -14,11 +14,10 @@ from typing import Any, Literal
 import msgspec
 
 from treadle.core import workflow_events as ev
-from treadle.core.endings import RETRY, Code, ending
 from treadle.core.values import Value
 
 from .workflow_budget import reached
-from .workflow_fold import FOLD
+from .workflow_fold import FOLD, reopens
 from .workflow_states import TaskState, WorkflowState
 
 
@@ -217,11 +216,6 @@ def _failed(state: WorkflowState) -> ev.WorkflowStopped:
     return ev.WorkflowStopped(
         status="failed", code=task.code, kind=kind, evidence=f"{key}: {task.message}", advice=advice
     )
-
-
-def reopens(code: Code) -> bool:
-    """Whether a failed task may be tried again when somebody says so."""
-    return RETRY in ending("failed", code).goes_on_by if code != "rejected" else False
 
 
 # ---- what happened

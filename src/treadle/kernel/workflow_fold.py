@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from treadle.core import workflow_events as ev
-from treadle.core.endings import RETRY, ending
+from treadle.core.endings import RETRY, Code, ending
 from treadle.core.errors import AnswerRefused, InvalidStateTransition
 from treadle.core.persistent import PersistentMap
 from treadle.core.values import Value, replace
@@ -328,10 +328,15 @@ def _on_extended(state: WorkflowState, e: ev.WorkflowExtended) -> WorkflowState:
     return replace(state, status="running", code="", outcome="", evidence="", advice="", incomplete="")
 
 
+def reopens(code: Code) -> bool:
+    """Whether a failed task may be tried again when somebody says so: one that a person rejected may not."""
+    return RETRY in ending("failed", code).goes_on_by if code != "rejected" else False
+
+
 def _on_reopened(state: WorkflowState, _: ev.WorkflowReopened) -> WorkflowState:
     if state.status != "failed":
         raise InvalidStateTransition(state.status, "reopened")
-    again = {key: task for key, task in state.failed.items() if RETRY in ending("failed", task.code).goes_on_by}
+    again = {key: task for key, task in state.failed.items() if reopens(task.code)}
     failed = PersistentMap((key, task) for key, task in state.failed.items() if key not in again)
     skipped = PersistentMap((key, because) for key, because in state.skipped.items() if not because)
     waiting = dict(state.waiting.items())
