@@ -64,9 +64,8 @@ async def judge(url: str, ids: list[str], bill: Path, notes: Path, turns: int) -
 
 async def _takeovers(ledger: Any, name: str, faults: list[str]) -> int:
     """How often it was taken over; epochs only grow, and no request is intended twice."""
-    epochs, calls, seq = [1], set[str](), 0
-    for record in await ledger.records(name):
-        seq += 1
+    epochs, calls = [1], set[str]()
+    for seq, record in enumerate(await ledger.records(name), start=1):
         if record.seq != seq:
             faults.append(f"{name}: record {record.seq} stands where {seq} should")
         event: Any = decode(record.kind, record.version, record.body)

@@ -138,11 +138,11 @@ class Worker:
         try:
             async with self.room:
                 session = await self._taken(execution_id)
+                self._retry_s.pop(execution_id, None)  # it was there: what fails from now on has not failed again and again
                 try:
                     document = await session.run()
                 finally:
                     await session.close()
-                self._retry_s.pop(execution_id, None)
                 _say(f"{execution_id}: {document['status']}, {document['code']}")
         except OwnerAlive:
             pass  # another worker was quicker

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -41,7 +42,7 @@ from treadle.ports.ledger import (
 from .faults import fault
 from .liveness import LEASE_S, SQL, Liveness
 from .schema import migrate
-from .writer import BatchJob, Call, Connection, Writer, connect
+from .writer import RETRY_S, BatchJob, Call, Connection, Writer, connect
 
 READERS = 8  # connections for reading, at most
 SLICE = 2000  # rows of one read
@@ -108,7 +109,7 @@ class PostgresLedger(Ledger):
 
     def __init__(self, url: str, connection: Connection, *, points: CrashPoints, patience_s: float) -> None:
         self.url = without_password(url)
-        self._points = points
+        self._points, self._patience_s = points, patience_s
         self._live = Liveness(url, self._settle_up)
         self._writer = Writer(connection, url, self.url, self._live.token, points, patience_s)
         self._pool = AsyncConnectionPool(
@@ -395,8 +396,16 @@ class PostgresLedger(Ledger):
         return await self._select(name, values)
 
     async def _select(self, name: str, values: Sequence[object] | dict[str, object]) -> list[Any]:
-        async with self._reading() as connection:
-            return await (await connection.execute(SQL[name], values)).fetchall()
+        """What a connection that broke was asked is asked again: the pool hands out those that the server has closed meanwhile."""
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                async with self._reading() as connection:
+                    return await (await connection.execute(SQL[name], values)).fetchall()
+            except LedgerUnavailable:
+                if self._closed or time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(RETRY_S)
 
     @asynccontextmanager
     async def _reading(self) -> AsyncGenerator[Connection]:
