@@ -2,7 +2,7 @@
 # uv is used where it is installed and fetched into .uv/ where it is not.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-local studio page demo test test-all check lock format-check lint types layers sizes changelog bench bench-peers bench-own cluster docs docs-serve simulate simulate-nightly format hooks clean
+.PHONY: help setup setup-local studio page demo test test-all check lock format-check lint types layers sizes changelog bench bench-peers bench-own cluster docs docs-serve simulate simulate-nightly format hooks clean chaos
 .DELETE_ON_ERROR:
 unexport VIRTUAL_ENV
 unexport PYTHONDONTWRITEBYTECODE  # every process would compile every module anew: a run starts twice as fast without
@@ -82,6 +82,9 @@ simulate: .venv/.setup ## 300 seeds of the deterministic simulation; ARGS="--see
 
 simulate-nightly: .venv/.setup ## 10,000 seeds
 	PYTHONPATH=tests .venv/bin/python -m simulation --seeds 10000 $(ARGS)
+
+chaos: .venv/.setup ## 50 loops of 100 turns on 4 workers and Postgres, with a fault every second; ARGS="--loops 6 --turns 20" is the short form
+	PYTHONPATH=tests .venv/bin/python -m chaos $(ARGS)
 
 bench-own: .venv/.setup ## each measurement of Treadle alone in bench/, one after another
 	@for script in bench/[a-z]*.py; do echo "== $$script"; .venv/bin/python $$script || exit 1; done
