@@ -50,10 +50,10 @@ class Database:
         return f"postgresql://{USER}@127.0.0.1:{port or self.port}/postgres"
 
     def start(self) -> bool:
-        options = f"-k {self.folder} -c listen_addresses=127.0.0.1 -p {self.port} -c max_connections=200 -c max_wal_size=64MB -c min_wal_size=32MB -c restart_after_crash=on"
-        return (
-            self._run([*self._control, "-w", "-l", str(self.folder / "log"), "-o", options, "start"], check=False) == 0
-        )
+        where = f"-k {self.folder} -c listen_addresses=127.0.0.1 -p {self.port}"
+        options = f"{where} -c max_connections=200 -c max_wal_size=64MB -c min_wal_size=32MB -c restart_after_crash=on"
+        command = [*self._control, "-w", "-l", str(self.folder / "log"), "-o", options, "start"]
+        return self._run(command, check=False) == 0
 
     def runs(self) -> bool:
         return self._run([*self._control, "status"], check=False) == 0

@@ -63,7 +63,7 @@ def test_a_rejection_is_a_status_of_its_own_and_needs_a_reason(place: Place) -> 
 def test_a_failed_task_is_tried_again_although_a_person_has_rejected_another(place: Place) -> None:
     tries: list[int] = []
 
-    async def breaks_once(ctx: TaskContext) -> str:
+    async def breaks_once(ctx: Any) -> str:
         tries.append(ctx.attempt)
         if len(tries) == 1:
             raise ValueError("boom")
