@@ -138,7 +138,9 @@ class Worker:
         try:
             async with self.room:
                 session = await self._taken(execution_id)
-                self._retry_s.pop(execution_id, None)  # it was there: what fails from now on has not failed again and again
+                self._retry_s.pop(
+                    execution_id, None
+                )  # it was there: what fails from now on has not failed again and again
                 try:
                     document = await session.run()
                 finally:
