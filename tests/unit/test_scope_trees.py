@@ -466,3 +466,22 @@ async def test_a_tree_that_is_not_kept_is_a_typed_error(repo, tree):
     for question in (scope.receipt(tree), scope.diff(tree), scope.revert(tree), scope.diff(await taken(scope), tree)):
         with pytest.raises(ScopeError, match="no longer kept"):
             await question
+
+
+@pytest.mark.req("AG-28")
+def test_a_new_file_that_is_gigantic_is_named_and_left_alone(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "work")
+    with (folder / "disk.img").open("wb") as image:
+        image.truncate(64 << 30)
+
+    async def main() -> None:
+        scope = GitScope(folder, state_dir=tmp_path / "state")
+        tree, note = await scope.baseline("e1", 1)
+        assert note == "too large to be compared or put back: disk.img (65,536 MB)"
+        write(folder, {"kit.py": "changed"})
+        assert (await scope.receipt(tree)).paths == ("kit.py",)
+        await scope.revert(tree)
+        assert (folder / "disk.img").exists()
+        assert "return a - b" in (folder / "kit.py").read_text()
+
+    anyio.run(main)

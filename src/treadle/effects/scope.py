@@ -34,13 +34,38 @@ class _Change(NamedTuple):
     path: str  # relative to the workspace, decoded as by os
 
 
+MOST_BYTES = (
+    256 * 1024 * 1024
+)  # of a file that a tree keeps: a disk image in the workspace must not be copied each round
+
+
+def _too_large(top: str, paths: Iterable[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for path in paths:
+        try:
+            size = Path(top, path).lstat().st_size
+        except OSError:
+            continue  # gone since it was listed: git says so where it matters
+        if size > MOST_BYTES:
+            found[path] = size
+    return found
+
+
+def _left_out_words(left_out: Mapping[str, int]) -> str:
+    if not left_out:
+        return ""
+    named = ", ".join(f"{path} ({size // 2**20:,} MB)" for path, size in list(left_out.items())[:3])
+    more = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
+    return f"too large to be compared or put back: {named}{more}"
+
+
 class GitScope(Scope):
     """A workspace whose trees git keeps, in the repository around it or, where there is none, under `state_dir`.
 
-    Ignored files are no part of a tree, nor are the usual caches, unless the repository tracks them. `exclude` names
-    paths (relative to the workspace, or absolute) that are never part of one either, such as a store inside the
-    workspace. A repository inside the workspace counts as the commit that it has checked out: its files are left alone.
-    Empty folders are not kept. Every fault is a ScopeError, but `baseline` gives the reason instead.
+    Ignored files are no part of a tree, nor are the usual caches, unless the repository tracks them; nor is a new file of
+    more than MOST_BYTES. `exclude` names paths (relative to the workspace, or absolute) that are never part of one either,
+    such as a store inside the workspace. A repository inside the workspace counts as the commit that it has checked out:
+    its files are left alone. Empty folders are not kept. Every fault is a ScopeError, but `baseline` gives the reason instead.
     """
 
     def __init__(
@@ -58,6 +83,9 @@ class GitScope(Scope):
         self._exclude = [os.path.realpath(Path(self.root, path)) for path in (*exclude, self._state_dir)]
         self._store: GitStore | None = None
         self._finding = anyio.Lock()
+        self.left_out: dict[
+            str, int
+        ] = {}  # new files that the last tree lacks, since they are too large, and their bytes
 
     async def baseline(self, execution_id: str, round: int) -> tuple[str, str]:
         """Keeps the workspace as it is now under refs/treadle/<execution>/<round>."""
@@ -67,7 +95,7 @@ class GitScope(Scope):
             await self._keep(store, tree, f"refs/treadle/{_ref_part(execution_id)}/{round}")
         except ScopeError as error:
             return "", str(error)
-        return tree, ""
+        return tree, _left_out_words(self.left_out)
 
     async def receipt(self, base: str) -> ScopeReceipt:
         """What changed since `base`; nothing where `base` is empty. The changed tree is kept as well."""
@@ -213,6 +241,7 @@ class GitScope(Scope):
     async def _add(self, store: GitStore, own: Mapping[str, str]) -> None:
         # Only what is inside: git 2.39 reads beyond the end of an exclusion outside the folder that is asked for.
         left_out = [str(Path(path).relative_to(store.top)) for path in self._exclude if _is_below(path, self.root)]
+        left_out += await self._gigantic(store, own)
         said = ""
         for _ in range(3):  # a repository without a commit cannot be named by one; a file may vanish meanwhile
             pathspecs = (".", *(f":(top,exclude,literal){path}" for path in left_out))
@@ -226,6 +255,16 @@ class GitScope(Scope):
             left_out += [os.fsdecode(name) for name in _NO_COMMIT.findall(answer.err)]
             said = answer.err.decode(errors="replace").strip()[-500:]
         raise GitFailed(f"git refused: {said}")
+
+    async def _gigantic(self, store: GitStore, own: Mapping[str, str]) -> list[str]:
+        """New files that are too large to be kept, from the top of the work tree."""
+        listed = await self._run(
+            store, "ls-files", "-o", "--exclude-standard", "--full-name", "-z", variables=own, cwd=self.root
+        )
+        paths = [os.fsdecode(path) for path in listed.out.split(b"\0") if path]
+        found = await to_thread.run_sync(_too_large, store.top, paths) if paths else {}
+        self.left_out = {_shown(path.removeprefix(store.prefix)): size for path, size in found.items()}
+        return list(found)
 
     async def _keep(self, store: GitStore, tree: str, ref: str) -> None:
         """A commit, always the same for a tree, and a ref to it, so that no garbage collection takes the tree."""

@@ -101,7 +101,8 @@ def _of_round(event: ev.Event, state: LoopState) -> Line | None:
         case ev.LoopStarted():
             return Line(f"{event.step_exec_id}: {one_line(event.task, 100)}")
         case ev.BaselineTaken():
-            return Line(f"round {state.round} of {state.settings.max_rounds}")
+            left_out = f", {one_line(event.note, 160)}" if event.tree and event.note else ""
+            return Line(f"round {state.round} of {state.settings.max_rounds}{left_out}")
         case Prompted(map=MapGiven() as given) if not given.none:
             return Line(f"  map: {map_words(given)}", "quiet")
         case ev.ActFinished():

@@ -86,7 +86,8 @@ def _of_loop(event: Any) -> str:
             }
             return f"{words[event.reason]} (epoch {event.epoch})"
         case ev.BaselineTaken():
-            return f"tree {event.tree[:12]}" if event.tree else one_line(event.note, 160) or "no tree"
+            tree = f"tree {event.tree[:12]}" if event.tree else ""
+            return ", ".join(part for part in (tree, one_line(event.note, 160)) if part) or "no tree"
         case ev.WorkspaceChanged():
             return f"{count(len(event.paths), 'file')} changed meanwhile: {one_line(', '.join(event.paths), 120)}"
         case ev.Judged():
