@@ -43,7 +43,7 @@ from .build import Built, build, with_task
 from .children import Family, Parent, ended
 from .inputs import check_input, dump_input
 from .isolating import Builder, inside, isolated, reopened
-from .stores import open_lessons
+from .stores import lessons_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Runtime:
         self.ledger, self.settings, self.points, self.observers = ledger, settings, points, observers
         self.clock = clock or SystemClock()
         self.quota_wait_s = quota_wait_s
-        self.lessons = open_lessons(ledger.url)
+        self.lessons = lessons_of(ledger)
         self.owner = f"{socket.gethostname()}:{os.getpid()}"
 
     async def start(
@@ -347,8 +347,7 @@ class Runtime:
 
     async def close(self) -> None:
         """Closes the store."""
-        if self.lessons is not None:
-            await self.lessons.close()
+        await self.lessons.close()
         await self.ledger.close()
 
 

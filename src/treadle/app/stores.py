@@ -11,6 +11,7 @@ from treadle.ports.lessons import Lessons
 
 FORMS = "sqlite:///FILE (sqlite:////ABSOLUTE/FILE), postgresql://USER@HOST/DATABASE or memory:"
 ENDS = ("", "-wal", "-shm", ".owners", ".lessons", ".lessons-wal", ".lessons-shm")
+NO_POSTGRES = "A store on Postgres needs an extra: pip install 'treadle[postgres]'."
 POSTGRES = ("postgresql://", "postgres://")
 
 
@@ -37,17 +38,28 @@ async def _open_postgres(url: str, points: CrashPoints, *, create: bool) -> Ledg
     try:
         from treadle.ledger.postgres import open_postgres
     except ImportError as error:
-        raise ConfigurationError("A store on Postgres needs an extra: pip install 'treadle[postgres]'.") from error
+        raise ConfigurationError(NO_POSTGRES) from error
     return await open_postgres(url, points=points, create=create)
 
 
-def open_lessons(url: str) -> Lessons | None:
-    """The lessons that belong to the store at this address: a file beside a file, memory beside memory; None: none are kept."""
+def open_lessons(url: str) -> Lessons:
+    """The lessons that belong to the store at this address: a file beside a file, memory beside memory, tables beside tables."""
     from treadle.ledger.lessons import SqliteLessons
 
     if url == "memory:":
         return SqliteLessons(None)
-    return None if url.startswith(POSTGRES) else SqliteLessons(lessons_file(url))
+    if url.startswith(POSTGRES):
+        try:
+            from treadle.ledger.postgres import PostgresLessons
+        except ImportError as error:
+            raise ConfigurationError(NO_POSTGRES) from error
+        return PostgresLessons(url)
+    return SqliteLessons(lessons_file(url))
+
+
+def lessons_of(ledger: Ledger) -> Lessons:
+    """The same of a store that is open: its own address may leave out the password."""
+    return open_lessons(getattr(ledger, "address", ledger.url))
 
 
 def lessons_file(url: str) -> Path:

@@ -6,12 +6,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from treadle.core.errors import ConfigurationError, InputError
+from treadle.core.errors import InputError
 from treadle.core.values import Value, replace
 from treadle.memory.lessons import LONGEST, QUERY_CHARACTERS, one_line
 from treadle.ports.lessons import Lesson, Lessons, Origin
-
-from .stores import open_lessons
 
 KIND, VERSION = "treadle.lessons", 1
 MOST_BYTES = 200_000_000
@@ -30,14 +28,6 @@ class LessonsFile(Value, frozen=True, kw_only=True):
     kind: str
     version: int
     lessons: tuple[Taught, ...]
-
-
-def lessons_of(url: str) -> Lessons:
-    """The lessons of the store at this address. ConfigurationError where none are kept."""
-    lessons = open_lessons(url)
-    if lessons is None:
-        raise ConfigurationError("A store on Postgres keeps no lessons yet. Name a file: --store sqlite:///FILE")
-    return lessons
 
 
 async def exported(lessons: Lessons) -> bytes:

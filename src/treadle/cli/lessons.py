@@ -73,11 +73,11 @@ _PARSERS: dict[str, Callable[[str], Parser]] = {
 
 
 def _lessons(given: Namespace) -> Lessons:
-    from treadle.app.teaching import lessons_of
+    from treadle.app.stores import open_lessons
 
     from .place import place
 
-    return lessons_of(place(given.store).store)
+    return open_lessons(place(given.store).store)
 
 
 def ls(given: Namespace) -> int:

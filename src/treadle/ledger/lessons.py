@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 import sqlite3
 import threading
 import weakref
@@ -11,34 +9,28 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import anyio.to_thread
 
-from treadle.core.errors import LedgerDamaged, LedgerTooNew, UnknownLesson
 from treadle.core.lesson_events import OUTCOMES
 from treadle.kernel.track_record import standing
 from treadle.ports.lessons import Candidate, Lesson, Lessons, Match, Origin, Vote
 
 from .connection import prepare_for_log
 from .faults import fault
-from .statements import migrations, named, split
+from .lesson_search import MOST_DOCUMENTS, asked, lesson_of, matched, only, retired_for, storable, unknown, wanted
+from .migrate import Format, is_current, migrate
+from .statements import named
 
-APPLICATION_ID = 0x74726C73  # "trls", in the header of every such file
 BUSY_TIMEOUT_S = 10.0
-MOST_WORDS = 24  # different ones of a task that are looked up
-COMMON = 128  # lessons with a word from which on it tells nothing
-MOST_DOCUMENTS = 400  # that a query may have to rank: these three bound its time, however large the store is
-LEAST_SHARED = 2  # words that a task and a lesson must have in common
-_WORD = re.compile(r"[^\W_]{2,40}")
-_COMMON = frozenset(
-    "the an and or of to in on at is are was were be it its this that with for from by as not no do does did if then than so such"
-    " all any can will must should may make made use used into out up down when what which who how why there here have has had"
-    " you your we our they them their he she his her one two please file files".split()
+FILE = Format(
+    0x74726C73,  # "trls", in the header of every such file
+    "lessons",
+    "this is an SQLite file, but no store of lessons. Move it away.",
+    "these lessons were written by a newer Treadle (version {}, this one knows {}). Update Treadle.",
 )
 SQL = named("lessons")
-STEPS = migrations("lessons")
-VERSION = STEPS[-1].number
 
 T = TypeVar("T")
 
@@ -62,13 +54,13 @@ class SqliteLessons(Lessons):
         return await self._write(lambda db: [_add(db, one) for one in candidates])
 
     async def get(self, lesson_id: str) -> Lesson:
-        found = await self._read(lambda db: _lesson(_find(db, lesson_id)), None)
+        found = await self._read(lambda db: lesson_of(_find(db, lesson_id)), None)
         if found is None:
-            raise _unknown(lesson_id)
+            raise unknown(lesson_id)
         return found
 
     async def all(self) -> list[Lesson]:
-        return await self._read(lambda db: [_lesson(row) for row in db.execute(SQL["all"])], [])
+        return await self._read(lambda db: [lesson_of(row) for row in db.execute(SQL["all"])], [])
 
     async def origins(self, lesson_id: str) -> list[Origin]:
         def read(db: sqlite3.Connection) -> list[Origin]:
@@ -98,7 +90,7 @@ class SqliteLessons(Lessons):
         def write(db: sqlite3.Connection) -> Lesson:
             n = _find(db, lesson_id)["n"]
             if text is not None:
-                db.execute(SQL["reword"], (text, n))
+                db.execute(SQL["reword"], (storable(text), n))
             if confirm:
                 db.execute(SQL["forgive"], (n,))
                 db.execute(SQL["confirm"], (n,))
@@ -109,14 +101,15 @@ class SqliteLessons(Lessons):
     async def retire(self, lesson_id: str, reason: str) -> Lesson:
         def write(db: sqlite3.Connection) -> Lesson:
             n = _find(db, lesson_id)["n"]
-            db.execute(SQL["stands"], ("retired", reason, n))
+            db.execute(SQL["stands"], ("retired", storable(reason), n))
             return _settled(db, n)
 
         return await self._write(write)
 
     async def bring(self, lesson: Lesson, *, origins: Sequence[Origin], at_us: int) -> bool:
         def write(db: sqlite3.Connection) -> bool:
-            values = (lesson.id, lesson.text, lesson.role, lesson.workspace, lesson.source, lesson.task, at_us)
+            text, task = storable(lesson.text), storable(lesson.task)
+            values = (lesson.id, text, lesson.role, lesson.workspace, lesson.source, task, at_us)
             added = db.execute(SQL["add"], values).rowcount > 0
             n = _find(db, lesson.id)["n"]
             for one in origins[:1] if added else ():
@@ -172,10 +165,10 @@ def _opened(path: Path | None, busy_timeout_s: float) -> sqlite3.Connection:
     try:
         db.row_factory = sqlite3.Row
         if path is None:
-            _migrate(db)
-        elif not _is_current(db, path):
+            migrate(db, Path("memory"), what=FILE)
+        elif not is_current(db, path, FILE):
             prepare_for_log(db, path, busy_timeout_s)
-            _migrate(db)
+            migrate(db, path, what=FILE)
         db.execute("PRAGMA synchronous = FULL")
     except BaseException:
         db.close()
@@ -183,75 +176,20 @@ def _opened(path: Path | None, busy_timeout_s: float) -> sqlite3.Connection:
     return db
 
 
-def _is_current(db: sqlite3.Connection, path: Path) -> bool:
-    """Whether it needs no migration. LedgerDamaged for a file of somebody else, LedgerTooNew."""
-    application, version = _number(db, "application_id"), _number(db, "user_version")
-    if application != APPLICATION_ID and (
-        application or version or db.execute("SELECT 1 FROM sqlite_master").fetchone()
-    ):
-        raise LedgerDamaged(f"{path}: this is an SQLite file, but no store of lessons. Move it away.")
-    if version > VERSION:
-        raise LedgerTooNew(f"{path}: these lessons were written by a newer Treadle. Update Treadle.")
-    return version == VERSION
-
-
-def _migrate(db: sqlite3.Connection) -> None:
-    for step in STEPS:
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            if _number(db, "user_version") < step.number:  # otherwise another process was quicker
-                for statement in split(step.sql):
-                    db.execute(statement)
-                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                db.execute(f"PRAGMA user_version = {step.number}")
-            db.execute("COMMIT")
-        finally:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-
-
-def _number(db: sqlite3.Connection, pragma: str) -> int:
-    return db.execute(f"PRAGMA {pragma}").fetchone()[0]
-
-
 # ---- what is done in it
-
-
-def words_of(text: str) -> list[str]:
-    """The words that say something, each once, in order."""
-    found = dict.fromkeys(word for word in _WORD.findall(text.lower()) if word not in _COMMON)
-    return list(found)[:MOST_WORDS]
 
 
 def _match(db: sqlite3.Connection, text: str, role: str, workspace: str, limit: int) -> list[Match]:
     """By the rarest words first, as many as do not make the query long: the time does not grow with the store."""
-    words = words_of(text)
+    words = asked(text)
     documents = {word: row[0] for word in words if (row := db.execute(SQL["documents"], (f'"{word}"',)).fetchone())[0]}
     if not documents:
         return []
-    rows = db.execute(*_query(documents, role, workspace, limit)).fetchall()
-    size = db.execute(SQL["size"]).fetchone()[0]
-    weights = {word: math.log1p(size / found) if found < COMMON else 1.0 for word, found in documents.items()}
-    found: list[Match] = []
-    for row in rows:
-        shared = documents.keys() & set(_WORD.findall(f"{row['text']} {row['task']}".lower()))
-        if len(shared) >= min(LEAST_SHARED, len(words)):
-            found.append(Match(_lesson(row), sum(weights[word] for word in shared)))
-    return sorted(found, key=lambda match: -match.relevance)
-
-
-def _query(documents: dict[str, int], role: str, workspace: str, limit: int) -> tuple[str, tuple[str | int, ...]]:
-    """The statement with its parameters."""
-    total = 0
-    picked: list[str] = []
-    for word in sorted(documents, key=documents.__getitem__):
-        total += documents[word]
-        if documents[word] < COMMON and total <= MOST_DOCUMENTS:
-            picked.append(f'"{word}"')
-    if picked:
-        return SQL["match"], (" OR ".join(picked), role, workspace, limit, MOST_DOCUMENTS)
-    first = " AND ".join(f'"{word}"' for word in list(documents)[:LEAST_SHARED])  # every word is common: the newest
-    return SQL["newest_match"], (first, role, workspace, limit, MOST_DOCUMENTS)
+    found, every = wanted(documents)
+    query = (" AND " if every else " OR ").join(f'"{word}"' for word in found)
+    where = (query, role, workspace, limit, MOST_DOCUMENTS)
+    rows = db.execute(SQL["newest_match" if every else "match"], where).fetchall()
+    return matched(rows, documents, db.execute(SQL["size"]).fetchone()[0], len(words))
 
 
 def _vote(db: sqlite3.Connection, votes: Sequence[Vote]) -> list[Lesson]:
@@ -260,13 +198,14 @@ def _vote(db: sqlite3.Connection, votes: Sequence[Vote]) -> list[Lesson]:
         if (row := db.execute(SQL["find"], (vote.lesson_id,)).fetchone()) is None:
             continue  # somebody has deleted it meanwhile
         outcome = OUTCOMES.index(vote.outcome)
-        db.execute(SQL["add_vote"], (row["n"], vote.step_exec_id, outcome, vote.evidence, vote.at_us))
+        db.execute(SQL["add_vote"], (row["n"], vote.step_exec_id, outcome, storable(vote.evidence), vote.at_us))
         found.append(_settled(db, row["n"]))
     return found
 
 
 def _add(db: sqlite3.Connection, one: Candidate) -> Lesson:
-    db.execute(SQL["add"], (one.id, one.text, one.role, one.workspace, one.source, one.task, one.at_us))
+    values = (one.id, storable(one.text), one.role, one.workspace, one.source, storable(one.task), one.at_us)
+    db.execute(SQL["add"], values)
     n = _find(db, one.id)["n"]
     db.execute(SQL["add_origin"], (n, one.step_exec_id, one.source, one.gate, one.round, one.at_us))
     return _settled(db, n)
@@ -284,31 +223,16 @@ def _settled(db: sqlite3.Connection, n: int) -> Lesson:
             SQL["stands"],
             (
                 now,
-                f"harmful in {harmful} of {helpful + neutral + harmful} loops that say" if now == "retired" else "",
+                retired_for(helpful, neutral, harmful) if now == "retired" else "",
                 n,
             ),
         )
-    return _lesson(db.execute("SELECT * FROM lessons WHERE n = ?", (n,)).fetchone())
+    return lesson_of(db.execute("SELECT * FROM lessons WHERE n = ?", (n,)).fetchone())
 
 
 def _find(db: sqlite3.Connection, lesson_id: str) -> sqlite3.Row:
+    lesson_id = storable(lesson_id)
     row = db.execute(SQL["find"], (lesson_id,)).fetchone()
     if row is not None:
         return row
-    rows = db.execute(SQL["find_from"], (lesson_id,)).fetchall() if len(lesson_id) > 1 else []
-    if len(rows) == 1:
-        return rows[0]
-    if rows:
-        raise UnknownLesson(f"{lesson_id!r} is ambiguous: {', '.join(one['id'] for one in rows)}. Give more of the id.")
-    raise _unknown(lesson_id)
-
-
-def _unknown(lesson_id: str) -> UnknownLesson:
-    return UnknownLesson(f"There is no lesson {lesson_id!r} here. treadle lessons ls lists them.")
-
-
-_FIELDS = tuple(Lesson.__struct_fields__)
-
-
-def _lesson(row: Any) -> Lesson:
-    return Lesson(**{name: row[name] for name in _FIELDS})
+    return only(lesson_id, db.execute(SQL["find_from"], (lesson_id,)).fetchall() if len(lesson_id) > 1 else [])

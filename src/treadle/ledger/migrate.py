@@ -1,9 +1,10 @@
-"""Numbered, forward-only migrations of a store's file, and how a store is told from other files (LG-07)."""
+"""Numbered, forward-only migrations of an SQLite file of ours, and how such a file is told from other files (LG-07)."""
 
 from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import NamedTuple
 
 from treadle.core.errors import LedgerDamaged, LedgerTooNew
 
@@ -12,39 +13,66 @@ from .statements import Migration, migrations, split
 APPLICATION_ID = 0x7472646C  # "trdl", in the header of every store
 
 
-def version_of(db: sqlite3.Connection, path: Path) -> int:
-    """The version of the store, 0 for an empty file. LedgerDamaged where it is somebody else's; sqlite3.Error."""
+class Format(NamedTuple):
+    """A kind of file: its mark in the header, the folder of its migrations, and what is said of one that is none, or newer."""
+
+    application_id: int
+    folder: str
+    foreign: str
+    newer: str
+
+
+STORE = Format(
+    APPLICATION_ID,
+    "migrations",
+    "this is an SQLite file, but no Treadle store. Name another file.",
+    "the store has version {}, this Treadle knows {}. Update Treadle.",
+)
+
+
+def version_of(db: sqlite3.Connection, path: Path, what: Format = STORE) -> int:
+    """The version of the file, 0 for an empty one. LedgerDamaged where it is somebody else's; sqlite3.Error."""
     application, version = _number(db, "application_id"), _number(db, "user_version")
-    if application == APPLICATION_ID:
+    if application == what.application_id:
         return version
     if application or version or db.execute("SELECT 1 FROM sqlite_master").fetchone():
-        raise LedgerDamaged(f"{path}: this is an SQLite file, but no Treadle store. Name another file.")
+        raise LedgerDamaged(f"{path}: {what.foreign}")
     return 0
 
 
-def migrate(db: sqlite3.Connection, path: Path, steps: tuple[Migration, ...] | None = None) -> int:
-    """Brings the store to the newest version, which is returned; one transaction a step.
+def is_current(db: sqlite3.Connection, path: Path, what: Format = STORE) -> bool:
+    """Whether it needs no migration. LedgerTooNew, LedgerDamaged; sqlite3.Error."""
+    version, newest = version_of(db, path, what), migrations(what.folder)[-1].number
+    if version > newest:
+        raise LedgerTooNew(f"{path}: {what.newer.format(version, newest)}")
+    return version == newest
+
+
+def migrate(
+    db: sqlite3.Connection, path: Path, steps: tuple[Migration, ...] | None = None, what: Format = STORE
+) -> int:
+    """Brings the file to the newest version, which is returned; one transaction a step.
 
     LedgerTooNew, LedgerDamaged; sqlite3.Error.
     """
-    steps = migrations() if steps is None else steps
+    steps = migrations(what.folder) if steps is None else steps
     newest = steps[-1].number
-    version = version_of(db, path)
+    version = version_of(db, path, what)
     if version > newest:
-        raise LedgerTooNew(f"{path}: the store has version {version}, this Treadle knows {newest}. Update Treadle.")
+        raise LedgerTooNew(f"{path}: {what.newer.format(version, newest)}")
     for step in steps:
         if step.number > version:
-            _take(db, path, step)
+            _take(db, path, step, what)
     return newest
 
 
-def _take(db: sqlite3.Connection, path: Path, step: Migration) -> None:
+def _take(db: sqlite3.Connection, path: Path, step: Migration, what: Format) -> None:
     db.execute("BEGIN IMMEDIATE")
     try:
-        if version_of(db, path) < step.number:  # otherwise another process was quicker
+        if version_of(db, path, what) < step.number:  # otherwise another process was quicker
             for statement in split(step.sql):
                 db.execute(statement)
-            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            db.execute(f"PRAGMA application_id = {what.application_id}")
             db.execute(f"PRAGMA user_version = {step.number}")
         db.execute("COMMIT")
     finally:

@@ -108,7 +108,7 @@ class PostgresLedger(Ledger):
     """
 
     def __init__(self, url: str, connection: Connection, *, points: CrashPoints, patience_s: float) -> None:
-        self.url = without_password(url)
+        self.url, self.address = without_password(url), url
         self._points, self._patience_s = points, patience_s
         self._live = Liveness(url, self._settle_up)
         self._writer = Writer(connection, url, self.url, self._live.token, points, patience_s)
