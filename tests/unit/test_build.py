@@ -12,6 +12,7 @@ import pytest
 from treadle import Agent, Command, Judge, Loop, Person, accept
 from treadle.app.build import Built, build
 from treadle.core.errors import ConfigurationError, DefinitionError
+from treadle.core.settings import Limits, Policy
 from treadle.runtime.clock import SystemClock
 from treadle.settings import Settings, load_settings
 from treadle.testing import ScriptedModel, Turn
@@ -43,6 +44,19 @@ def test_the_role_does_not_depend_on_the_model(tmp_path: Path) -> None:
     assert built(tmp_path).settings.role_key == built(tmp_path, model=other).settings.role_key == "fix.act"
     named = built(tmp_path, act=Agent(model=MODEL, role="fixer"))
     assert named.settings.role_key == "fixer"
+
+
+@pytest.mark.req("FR-09")
+def test_each_actor_has_the_policy_that_it_was_given_and_the_loop_limits_of_its_own(tmp_path: Path) -> None:
+    act = Agent(model=MODEL, max_turns=3, max_cost_usd=Decimal("0.1"), max_time_s=4.0)
+    judge = Agent(model=MODEL, max_turns=5, max_cost_usd=Decimal("0.2"), max_time_s=6.0)
+    limits: Any = {"max_turns": 7, "max_cost_usd": Decimal("0.3"), "max_time_s": 8.0, "max_tokens": 9}
+    loop = Loop(name="fix", act=act, evaluate=judge, workspace=tmp_path, **limits)
+    settings = build(loop, Settings(environ={}, state_dir=tmp_path / "state"), SystemClock()).settings
+    assert settings.act_policy == Policy(max_turns=3, max_cost_usd=Decimal("0.1"), max_duration_us=4_000_000)
+    assert settings.evaluate_policy == Policy(max_turns=5, max_cost_usd=Decimal("0.2"), max_duration_us=6_000_000)
+    total = Limits(max_turns=7, max_cost_usd=Decimal("0.3"), max_duration_us=8_000_000, max_tokens=9)
+    assert settings.limits == total
 
 
 @pytest.mark.req("FR-25")

@@ -135,8 +135,18 @@ def test_reports_of_a_check_count_once_a_receipt_and_not_outside_its_round(store
         await ctx.checkpoint()
         return accept()
 
+    async def gate(ctx: Any, output: Any) -> Any:
+        kept.append(ctx)
+        return accept()
+
+    async def check_after_gate(ctx: Any, output: Any) -> Any:
+        with pytest.raises(OutsideRound):  # the gate is over, and something else runs
+            kept[0].report_usage(FEE)
+        return await check(ctx, output)
+
     async def test(runtime: Runtime) -> None:
-        session = await runtime.start(a_loop(scripted(PLAN, DONE), check), "the task")
+        loop = a_loop(scripted(PLAN, DONE), check_after_gate, gates={"gate": gate})
+        session = await runtime.start(loop, "the task")
         found = await session.run()
         assert found["usage"]["input_tokens"] == (2 + 20 + 1) * 100
         assert found["usage"]["in_doubt_requests"] == 0

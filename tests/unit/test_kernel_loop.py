@@ -140,6 +140,16 @@ def test_acts_policy_does_not_stop_the_evaluation_of_what_act_finished() -> None
     assert machine.rest().code == "accepted"
 
 
+@pytest.mark.req("FR-09")
+@pytest.mark.parametrize("cap", [2, 3])
+def test_an_evaluators_policy_trips_on_its_own_turns_and_not_on_acts(cap: int) -> None:
+    machine = Machine(turns=[*one_round([call("a")]), [call("b")], [call("b")], [verdict(True)]])
+    state = machine.start(evaluate="agent", evaluate_policy=Policy(max_turns=cap)).rest()
+    assert state.code == ("limit" if cap == 2 else "accepted")
+    assert ("evaluate policy" in state.evidence) is (cap == 2)
+    assert (state.act.turns, state.total.turns) == (3, 3 + cap)
+
+
 @pytest.mark.req("FR-08")
 def test_counters_go_on_after_an_extension_and_only_the_limit_moves() -> None:
     machine = Machine(turns=one_round([call("a")]), verdicts=[True]).start(act_policy=Policy(max_turns=2))

@@ -49,6 +49,30 @@ def test_reports_count_from_any_thread_and_not_outside_the_phase(place: Place) -
             report()
 
 
+@pytest.mark.req("TC-10")
+def test_a_context_of_an_earlier_phase_reports_nothing_while_a_later_one_runs(place: Place) -> None:
+    kept: list[Any] = []
+
+    async def attempt(ctx: Any, feedback: str | None) -> int:
+        kept.append(ctx)
+        return 1
+
+    async def check(ctx: Any, candidate: int) -> Any:
+        reports = (
+            lambda: kept[0].report_usage(fee()),
+            lambda: kept[0].report_usage_once("r", fee()),
+        )
+        for report in reports:
+            with pytest.raises(OutsideRound):
+                report()
+        with pytest.raises(OutsideRound):
+            await kept[0].intend("r", fee())
+        return accept()
+
+    result = place.run(Workflow("w", [LoopTask("a", attempt, check, max_rounds=1)]))
+    assert (result.status, result.document["usage"]["requests"]) == ("done", 0)
+
+
 @pytest.mark.req("TC-11")
 def test_a_receipt_counts_once_over_rounds_retries_and_resumes(place: Place) -> None:
     fail = [True]

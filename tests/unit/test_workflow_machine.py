@@ -52,6 +52,14 @@ def rounds(*verdicts: bool) -> list[Any]:
     return events
 
 
+@pytest.mark.req("TC-10")
+@pytest.mark.parametrize("begun", [0, 2], ids=["before its phase", "between its phases"])
+def test_usage_is_no_tasks_outside_its_phases(begun: int) -> None:
+    state = fold(*rounds(True)[: 1 + begun])
+    with pytest.raises(OutsideRound):
+        wf.advance(state, ev.UsageCharged(task="loop", usage=fee()))
+
+
 @pytest.mark.req("TC-16")
 def test_an_accepted_loop_that_was_not_finished_is_finished_with_its_output_and_nothing_else(tmp_path: Any) -> None:
     async def never(ctx: Any, *rest: Any) -> Any:
