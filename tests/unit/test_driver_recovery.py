@@ -124,15 +124,18 @@ def test_a_response_is_durable_before_anything_is_changed_and_an_intent_before_i
 @pytest.mark.req("TC-10", "TC-11", "TC-12")
 def test_reports_of_a_check_count_once_a_receipt_and_not_outside_its_round(store: str, tmp_path: Path) -> None:
     kept = []
+    runtimes: list[Runtime] = []
 
     async def check(ctx: Any, output: Any) -> Any:
-        kept.append(ctx)
         await anyio.to_thread.run_sync(lambda: [ctx.report_usage(FEE) for _ in range(20)])
         assert await ctx.intend("r", FEE)
         for _ in range(3):
             ctx.report_usage_once("r", FEE)
         assert not await ctx.intend("r", FEE)
+        ctx.report_usage(FEE)
         await ctx.checkpoint()
+        kinds = [record.kind for record in await runtimes[0].ledger.records(ctx.execution_id)]
+        assert kinds.count("usage.reported") == 20 + 1 + 1
         return accept()
 
     async def gate(ctx: Any, output: Any) -> Any:
@@ -145,10 +148,11 @@ def test_reports_of_a_check_count_once_a_receipt_and_not_outside_its_round(store
         return await check(ctx, output)
 
     async def test(runtime: Runtime) -> None:
+        runtimes.append(runtime)
         loop = a_loop(scripted(PLAN, DONE), check_after_gate, gates={"gate": gate})
         session = await runtime.start(loop, "the task")
         found = await session.run()
-        assert found["usage"]["input_tokens"] == (2 + 20 + 1) * 100
+        assert found["usage"]["input_tokens"] == (2 + 20 + 1 + 1) * 100
         assert found["usage"]["in_doubt_requests"] == 0
         assert session.state.act.usage.input_tokens == 2 * 100
         with pytest.raises(OutsideRound):

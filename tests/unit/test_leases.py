@@ -9,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.machine import Machine, call, finish
-from treadle.core.errors import InputError
+from treadle.core.errors import InputError, ToolError
 from treadle.core.events import LeaseChanged
 from treadle.core.messages import ToolCall
+from treadle.effects.leasing import LeaseGate
 from treadle.kernel import actions as act
 from treadle.kernel.continuation import frame_of
 from treadle.kernel.leases import Lease, allowed, initial, matches, parse, refusal, with_lease, without_scope
+from treadle.testing import VirtualClock
 from treadle.tools.builtin import WorkspaceTools
 
 NOW = 1_000_000
@@ -156,3 +158,35 @@ def test_a_lease_of_the_turn_ends_with_it_and_one_of_the_step_with_the_act(turn:
     machine.to(act.RunCheck)
     assert [lease.scope for lease in machine.state.carried.leases] == ["loop"]
     assert [lease.capability for lease in frame_of(machine.state).granted_loop_leases] == ["c2"]
+
+
+@pytest.mark.req("FR-12")
+def test_at_dispatch_todays_ceiling_counts_a_revocation_bites_at_once_and_evaluate_has_no_leases(
+    tmp_path: Path,
+) -> None:
+    tools, clock = WorkspaceTools(tmp_path), VirtualClock()
+    machine = Machine(turns=[[finish()]], verdicts=[True]).start(ceiling=("fs.write:**",), granted=("fs.write:**",))
+    one = ToolCall(id="1", name="write_file", args={"path": "src/a", "text": ""}, kind="mutating")
+    LeaseGate(tools, ("fs.write:**",), clock).check(machine.state, one)
+    with pytest.raises(ToolError, match="no lease covers fs.write:src/a"):
+        LeaseGate(tools, ("fs.write:docs/**",), clock).check(machine.state, one)  # whatever was stored
+    gate = LeaseGate(tools, ("fs.write:**",), clock)
+    machine.emit(LeaseChanged(id="no", op="revoke", capability="fs.write:src/**"))
+    with pytest.raises(ToolError, match="no lease covers fs.write:src/a"):
+        gate.check(machine.state, one)
+    machine.to(act.RunCheck)
+    gate.check(machine.state, one)  # neither act's leases nor what was revoked from it
+
+
+@pytest.mark.req("FR-12")
+def test_a_call_is_refused_once_its_lease_has_expired(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    machine = Machine().start(ceiling=("fs.write",))
+    until = clock.wall_us() + 5_000_000
+    machine.emit(LeaseChanged(id="l", op="grant", capability="fs.write", expires_at_us=until))
+    one = ToolCall(id="1", name="write_file", args={"path": "a", "text": ""}, kind="mutating")
+    gate = LeaseGate(WorkspaceTools(tmp_path), ("fs.write",), clock)
+    gate.check(machine.state, one)
+    clock.advance(5)
+    with pytest.raises(ToolError):
+        gate.check(machine.state, one)
