@@ -168,11 +168,11 @@ def test_at_dispatch_todays_ceiling_counts_a_revocation_bites_at_once_and_evalua
     machine = Machine(turns=[[finish()]], verdicts=[True]).start(ceiling=("fs.write:**",), granted=("fs.write:**",))
     one = ToolCall(id="1", name="write_file", args={"path": "src/a", "text": ""}, kind="mutating")
     LeaseGate(tools, ("fs.write:**",), clock).check(machine.state, one)
-    with pytest.raises(ToolError, match="no lease covers fs.write:src/a"):
+    with pytest.raises(ToolError, match=r"no lease covers fs\.write:src/a"):
         LeaseGate(tools, ("fs.write:docs/**",), clock).check(machine.state, one)  # whatever was stored
     gate = LeaseGate(tools, ("fs.write:**",), clock)
     machine.emit(LeaseChanged(id="no", op="revoke", capability="fs.write:src/**"))
-    with pytest.raises(ToolError, match="no lease covers fs.write:src/a"):
+    with pytest.raises(ToolError, match=r"no lease covers fs\.write:src/a"):
         gate.check(machine.state, one)
     machine.to(act.RunCheck)
     gate.check(machine.state, one)  # neither act's leases nor what was revoked from it
