@@ -277,7 +277,7 @@ def test_amounts_that_are_none_are_not_saved(changes, error):
         check_invariants(fullest(**changes), 3)
 
 
-@pytest.mark.req("FR-24")
+@pytest.mark.req("FR-24", "FR-13", "FR-18")
 @pytest.mark.parametrize(
     ("changes", "path"),
     [

@@ -148,6 +148,8 @@ def test_a_link_inside_the_workspace_is_no_way_around_a_lease(tmp_path: Path) ->
 def test_a_lease_of_the_turn_ends_with_it_and_one_of_the_step_with_the_act(turn: list[ToolCall] | str) -> None:
     machine = Machine(turns=[[call("read_file", path="a")], turn, [finish()]], verdicts=["no", True]).start()
     machine.to(act.CallModel)
+    machine.perform(machine.action())
+    machine.to(act.CallModel)
     for number, scope in enumerate(("turn", "step", "loop")):
         machine.emit(LeaseChanged(id=f"l{number}", op="grant", capability=f"c{number}", scope=scope))
     assert len(machine.state.carried.leases) == 3

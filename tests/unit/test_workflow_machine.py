@@ -47,17 +47,9 @@ def rounds(*verdicts: bool) -> list[Any]:
             ev.PhaseStarted(task="loop", round=number, phase="attempt", attempt=number),
             ev.CandidateSaved(task="loop", json=f"{number}"),
             ev.PhaseStarted(task="loop", round=number, phase="check", attempt=number),
-            ev.RoundJudged(task="loop", round=number, accept=accepted, feedback="no", json=f"{number}"),
+            ev.RoundJudged(task="loop", round=number, accept=accepted, feedback="no", json=f"{number}0"),
         ]
     return events
-
-
-@pytest.mark.req("TC-10")
-@pytest.mark.parametrize("begun", [0, 2], ids=["before its phase", "between its phases"])
-def test_usage_is_no_tasks_outside_its_phases(begun: int) -> None:
-    state = fold(*rounds(True)[: 1 + begun])
-    with pytest.raises(OutsideRound):
-        wf.advance(state, ev.UsageCharged(task="loop", usage=fee()))
 
 
 @pytest.mark.req("TC-16")
@@ -73,7 +65,11 @@ def test_an_accepted_loop_that_was_not_finished_is_finished_with_its_output_and_
         events = [decode(first.kind, first.version, first.body), *rounds(False, True)[1:]]
         await stored(ledger, events)
         result = await resume_workflow(flow, X, store=ledger)
-        assert (result.status, result.outputs, result.document["attempts"]) == ("done", {"loop": 2}, 2)
+        assert (result.status, result.outputs, result.document["attempts"]) == (
+            "done",
+            {"loop": 20},
+            2,
+        )  # as the check has left it
 
     anyio.run(main)
 
@@ -95,6 +91,7 @@ async def stored(ledger: InMemoryLedger, events: list[Any]) -> None:
         lambda events: [*events[:2], *events[3:]],  # a check without its start
         lambda events: [*events[:-1], msgspec.structs.replace(events[-1], task="nobody")],
         lambda events: [*events[:5], msgspec.structs.replace(events[5], attempt=7), *events[6:]],
+        lambda events: [events[0], msgspec.structs.replace(events[1], round=2), *events[2:]],
     ],
 )
 def test_records_that_contradict_one_another_are_refused_before_any_callback(break_them: Any) -> None:
@@ -126,8 +123,10 @@ def test_round_records_are_contiguous_from_1(tmp_path: Any) -> None:
     assert [event.round for event in judged] == [1, 2, 3, 4]
 
 
-def test_reports_of_a_task_that_does_not_run_are_refused() -> None:
-    state = fold(started(LOOP))
+@pytest.mark.req("TC-10")
+@pytest.mark.parametrize("begun", [1, 3], ids=["before its phases", "between them"])
+def test_reports_of_a_task_that_does_not_run_are_refused(begun: int) -> None:
+    state = fold(*rounds(True)[:begun])
     for event in (
         ev.UsageCharged(task="loop", usage=fee()),
         ev.ChargeAnnounced(task="loop", receipt="r", reserve=fee()),
