@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +62,13 @@ def test_unknown_kinds_are_kept_verbatim_and_the_workspace_has_the_last_word() -
     carried = with_effects(Carried(), ["db.migrate users"])
     carried = after_act(carried, ["a.py", "b.py"], ["b.py"])
     assert carried.effects == ("db.migrate users", "fs.write a.py", "fs.delete b.py")
+
+
+@pytest.mark.req("FR-14")
+@pytest.mark.parametrize("status", ["ok", "error", "unknown"])
+def test_what_a_call_touched_counts_however_it_ended(status: Any) -> None:
+    result = ToolResult(id="c", content="", status=status, effects=("network.request example.org",))
+    assert after_results(Carried(), [call("fetch")], [result], 3, act=True).effects == result.effects
 
 
 @pytest.mark.req("FR-13")

@@ -31,6 +31,7 @@ from treadle.core.errors import (
     InputMismatch,
     OwnerAlive,
     StaleEpoch,
+    ToolError,
 )
 from treadle.kernel.steering import Answer, Cancel, Extend, Pause
 from treadle.models.prices import parse_price
@@ -83,6 +84,24 @@ def test_each_request_and_each_tool_call_has_a_key_of_the_execution_and_of_its_o
         assert (len(given), len(asked)) == (3, 4)
         assert len({*given, *asked}) == 7
         assert all(key.startswith("x1-test:r1.act.t") for key in (*given, *asked))
+
+    in_runtime(store, tmp_path, test)
+
+
+@pytest.mark.req("FR-14")
+def test_a_call_that_failed_has_touched_what_it_was_to_touch(store: str, tmp_path: Path) -> None:
+    @tool(kind="mutating")
+    def send() -> str:
+        """Sends."""
+        raise ToolError("timeout", "no answer")
+
+    async def test(runtime: Runtime) -> None:
+        model = scripted(PLAN, Turn(calls=[("send", {})], usage=FEE), DONE)
+        loop = Loop(name="test", act=Agent(model=model, tools=(send,)), evaluate=lambda ctx, output: accept())
+        session = await runtime.start(loop, "the task")
+        await session.run()
+        await session.close()
+        assert session.state.carried.effects == ("external.mutation send",)
 
     in_runtime(store, tmp_path, test)
 

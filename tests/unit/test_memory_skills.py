@@ -132,6 +132,7 @@ def test_a_rule_is_told_once_at_the_first_effect_that_it_is_for(tmp_path: Path) 
     state = LoopState(agent=AgentState(leaf=1))
     assert mounts.due(state, view) is None  # nothing has been touched
     state = replace(state, carried=Carried(effects=("process.spawn pytest", "fs.read a.py")))
+    assert mounts.due(replace(state, phase="evaluate"), view) is None  # act alone is told
     first = mounts.due(state, view)
     assert first is not None
     assert first.mounts == ("rule:AGENTS.md",)

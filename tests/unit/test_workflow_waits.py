@@ -60,6 +60,20 @@ def test_a_task_is_retried_with_growing_delays_and_the_same_key(place: Place) ->
 
 
 @pytest.mark.req("TC-20")
+def test_chance_makes_a_delay_longer_by_no_more_than_its_share(place: Place) -> None:
+    times: list[int] = []
+
+    async def work(ctx: Any) -> None:
+        times.append(place.clock.wall_us())
+        raise OSError("no")
+
+    place.run(Workflow("w", [Task("a", work, retry=Retry(attempts=4, delay_s=10, backoff="fixed", jitter=0.5))]))
+    waits = [(b - a) / S for a, b in pairwise(times)]
+    assert len(set(waits)) == 3
+    assert all(10 < wait < 15 for wait in waits)
+
+
+@pytest.mark.req("TC-20")
 def test_retries_end_and_an_exception_that_is_not_to_be_retried_is_not(place: Place) -> None:
     log: list[Any] = []
 
