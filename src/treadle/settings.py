@@ -124,6 +124,8 @@ def _threshold(text: str) -> tuple[str, int]:
 
 
 def _read(file: Path, known: tuple[str, ...]) -> dict[str, Any]:
+    if file.exists() and not file.is_file():  # a pipe would be waited for
+        raise ConfigurationError(f"{file}: is no ordinary file.")
     try:
         values = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:

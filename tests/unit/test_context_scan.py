@@ -145,3 +145,9 @@ def test_an_empty_folder_has_no_files(tmp_path: Path) -> None:
 )
 def test_a_path_tells_what_a_file_is_for(path: str, kind: str) -> None:
     assert kind_of(path) == kind
+
+
+def test_an_ignore_file_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".gitignore")
+    (tmp_path / "a.py").write_text("x = 1\n")
+    assert [one.path for one in scan(tmp_path).files] == ["a.py"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import anyio
@@ -86,6 +87,14 @@ def test_a_malformed_skill_is_refused_with_file_and_line(tmp_path: Path, content
 def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
     (skill(tmp_path) / "SKILL.md").write_bytes(b"---\nname: \xff\n---\n")
     with pytest.raises(ConfigurationError, match=r"SKILL\.md:2: is not UTF-8"):
+        read_skills([tmp_path])
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    file = skill(tmp_path) / "SKILL.md"
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+    with pytest.raises(ConfigurationError, match=r"SKILL\.md:1: is no ordinary file"):
         read_skills([tmp_path])
 
 

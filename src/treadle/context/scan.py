@@ -231,7 +231,10 @@ def _walk(root: Path, unreadable: list[OSError]) -> Iterator[str]:
         except OSError as error:
             unreadable.append(error)
             continue
-        specs[prefix] = _ignore_file(root / prefix) if any(entry.name == ".gitignore" for entry in entries) else None
+        has_rules = any(
+            entry.name == ".gitignore" and entry.is_file() for entry in entries
+        )  # no pipe, which would be waited for
+        specs[prefix] = _ignore_file(root / prefix) if has_rules else None
         for entry in entries:
             if not entry.is_dir(follow_symlinks=False):
                 if not _ignored(specs, prefix, entry.name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, NamedTuple, NoReturn, cast
 
 from treadle.core.errors import ConfigurationError
@@ -22,7 +23,10 @@ class Document(NamedTuple):
 def read_document(file: Path, *, required: bool) -> Document:
     """ConfigurationError("FILE:LINE: …"); without front matter only where that is `required`."""
     try:
-        if file.stat().st_size > LARGEST:
+        found = file.stat()
+        if not S_ISREG(found.st_mode):  # a pipe would be waited for, a device read for ever
+            fault(file, 1, "is no ordinary file")
+        if found.st_size > LARGEST:
             fault(file, 1, f"has more than {LARGEST // 1024} KiB")
         text = file.read_text(encoding="utf-8").replace("\r\n", "\n").removeprefix("\ufeff")
     except OSError as error:

@@ -124,6 +124,8 @@ def _content(skill: Skill, path: str) -> str:
     if not file.is_relative_to(skill.folder.resolve()):
         raise ToolError("safety", f"{path} is outside the skill {skill.name}", hint="Use read_file for the workspace.")
     try:
+        if not file.is_file():
+            raise ToolError("not-found", f"{skill.name} has no file {path}", hint="Its body names its files.")
         if file.stat().st_size > _LARGEST_FILE:
             raise ToolError("argument", f"{path} has more than {_LARGEST_FILE // 1024} KiB", hint="Use another file.")
         return file.read_text(encoding="utf-8", errors="replace")
