@@ -2,7 +2,7 @@
 # uv is used where it is installed and fetched into .uv/ where it is not.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-local studio page demo test test-all check lock format-check lint types layers sizes changelog bench bench-peers bench-own cluster docs docs-serve simulate simulate-nightly format hooks clean chaos
+.PHONY: help setup setup-local studio page demo test test-all check lock format-check lint types layers sizes changelog bench bench-peers bench-own cluster docs docs-serve simulate simulate-nightly fuzz chaos format hooks clean
 .DELETE_ON_ERROR:
 unexport VIRTUAL_ENV
 unexport PYTHONDONTWRITEBYTECODE  # every process would compile every module anew: a run starts twice as fast without
@@ -82,6 +82,9 @@ simulate: .venv/.setup ## 300 seeds of the deterministic simulation; ARGS="--see
 
 simulate-nightly: .venv/.setup ## 10,000 seeds
 	PYTHONPATH=tests .venv/bin/python -m simulation --seeds 10000 $(ARGS)
+
+fuzz: .venv/.setup ## a thousand examples of each fuzz target, some minutes; make test runs a few of each
+	HYPOTHESIS_PROFILE=thorough .venv/bin/pytest tests/fuzz tests/unit/test_models_fuzz.py $(ARGS)
 
 chaos: .venv/.setup ## 50 loops of 100 turns on 4 workers and Postgres, with a fault every second; ARGS="--loops 6 --turns 20" is the short form
 	PYTHONPATH=tests .venv/bin/python -m chaos $(ARGS)

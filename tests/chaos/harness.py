@@ -172,8 +172,8 @@ class Harness:
         how = self.chance.choice(kinds)
         if how in ("restart", "disk full") and self.chance.random() < 0.5:
             how = "reset"
-        if how in ("kill", "stop") and len(up) < 2:
-            how = "cut"  # those that have just been started are let to get up: a fault that hits nothing is none
+        if how in ("kill", "stop", "cut") and len(up) < 2:
+            how = "reset"  # those that have just been started are let to get up: a fault that hits nothing is none
         self.struck[how] += 1
         span = self.chance.choice((0.3, 0.3, 1.0, 5.0))
         match how:
