@@ -106,6 +106,34 @@ def test_a_call_that_failed_has_touched_what_it_was_to_touch(store: str, tmp_pat
     in_runtime(store, tmp_path, test)
 
 
+@pytest.mark.req("LG-02")
+def test_each_turn_writes_its_own_records_and_no_more_later_than_at_the_start(tmp_path: Path) -> None:
+    @tool(kind="read")
+    def look_at(line: int) -> str:
+        """Looks."""
+        return f"line {line}"
+
+    async def test(runtime: Runtime) -> None:
+        looks = [Turn(calls=[("look_at", {"line": n})], usage=FEE) for n in range(100, 140)]
+        act = Agent(model=scripted(PLAN, *looks, DONE), tools=(look_at,), max_turns_per_act=60)
+        loop = Loop(name="test", act=act, evaluate=lambda ctx, output: accept())
+        session = await runtime.start(loop, "the task")
+        assert (await session.run())["code"] == "accepted"
+        await session.close()
+        execution = runtime.ledger._store.executions[session.execution_id]  # type: ignore[attr-defined]
+        turns: list[int] = []
+        for record in execution.records:
+            if record.kind == "model.intended":
+                turns.append(0)
+            if turns:
+                turns[-1] += len(record.body)
+        assert len(turns) == 42
+        assert max(turns[5:40]) < 1.1 * min(turns[5:40])
+        assert len(execution.snapshots) == 2  # one that was due, one at the end
+
+    in_runtime("memory:", tmp_path, test)
+
+
 @pytest.mark.req("FR-26")
 def test_a_finished_execution_rests_and_its_stored_state_is_all_there_is(store: str, tmp_path: Path) -> None:
     async def test(runtime: Runtime) -> None:

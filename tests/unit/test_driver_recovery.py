@@ -21,7 +21,7 @@ from support.driving import (
     run_until,
     scripted,
 )
-from treadle import accept, tool
+from treadle import Agent, Loop, accept, tool
 from treadle.app.runtime import Reopening, Runtime, resting
 from treadle.core.errors import (
     OutsideRound,
@@ -119,6 +119,28 @@ def test_a_response_is_durable_before_anything_is_changed_and_an_intent_before_i
     for index, name in enumerate(steps):
         if name != "ledger.after-commit":
             assert steps[index - 1] == "ledger.after-commit"
+
+
+@pytest.mark.req("LG-03")
+def test_a_response_is_durable_while_the_reads_that_it_asked_for_still_run(store: str, tmp_path: Path) -> None:
+    async def test(runtime: Runtime) -> None:
+        @tool(kind="read")
+        async def wait() -> str:
+            """Returns once the response that asked for it is on disk."""
+            with anyio.fail_after(5):
+                while True:
+                    kinds = [record.kind for record in await runtime.ledger.records("x1-test")]
+                    if kinds.count("model.responded") == 2:
+                        return "it is"
+                    await anyio.sleep(0.005)
+
+        model = scripted(PLAN, Turn(calls=[("wait", {})], usage=FEE), DONE)
+        loop = Loop(name="test", act=Agent(model=model, tools=(wait,)), evaluate=lambda ctx, output: accept())
+        session = await runtime.start(loop, "the task", execution_id="x1-test")
+        assert (await session.run())["code"] == "accepted"
+        await session.close()
+
+    in_runtime(store, tmp_path, test)
 
 
 @pytest.mark.req("TC-10", "TC-11", "TC-12")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.driving import DONE, LOOK, PLAN, in_runtime, look, scripted
-from support.machine import Machine, call, finish, refold
+from support.machine import RESERVE, Machine, call, finish, refold, verdict
 from treadle import Agent, Loop, Rung, accept, reject
 from treadle.app.build import build
 from treadle.app.runtime import Reopening
@@ -100,6 +100,17 @@ def test_escalation_keeps_accounts_and_transcript_and_is_latched() -> None:
     assert machine.models()[-2:] == ["test:middle", "test:middle"]
     assert frame_of(machine.state).last_act_model_id == "test:middle"
     assert refold(machine.events) == machine.state
+
+
+@pytest.mark.req("FR-21")
+def test_the_model_of_the_last_act_is_not_that_of_its_judge() -> None:
+    machine = Machine(turns=["plan", [finish()], [verdict(True)]]).start(evaluate="agent")
+    machine.to(act.FinishAct)
+    machine.perform(machine.action())
+    asked = machine.to(act.IntendModel)
+    assert isinstance(asked, act.IntendModel)
+    machine.emit(ev.ModelIntended(call=asked.call, reserve=RESERVE, request="d", model="test:judge"))
+    assert frame_of(machine.state).last_act_model_id == "test:m"
 
 
 def _failed(machine: Machine, kind: Any) -> ev.ModelFailed:
