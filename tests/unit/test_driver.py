@@ -350,7 +350,7 @@ def test_a_changed_definition_is_refused_by_its_parts_and_adopted_only_when_aske
         session = await runtime.start(a_loop(scripted(PLAN, LOOK), max_turns=2), "the task")
         assert (await session.run())["code"] == "limit"
         await session.close()
-        await runtime.steer(session.execution_id, Extend(actor="ada", max_turns=9))
+        await runtime.steer(session.execution_id, Extend(actor="ada", max_turns=9, max_cost_usd=Decimal(5)))
         changed = a_loop(scripted(PLAN, LOOK, DONE), instructions="Do it otherwise.", max_turns=2)
         with pytest.raises(DefinitionChanged) as caught:
             await runtime.resume(session.execution_id, changed, Reopening())
@@ -361,6 +361,10 @@ def test_a_changed_definition_is_refused_by_its_parts_and_adopted_only_when_aske
         await session.close()
         session = await runtime.resume(session.execution_id, changed, Reopening(adopt=True, actor="ada"))
         assert "adopted" in {r.kind for r in await runtime.ledger.records(session.execution_id)}
+        await session.close()
+        assert session.state.settings.act_policy.max_turns == 9  # limits are not adopted
+        assert session.state.settings.limits.max_cost_usd == 5
+        session = await runtime.resume(session.execution_id, changed, Reopening())  # and need not be adopted again
         await session.close()
 
     in_runtime(store, tmp_path, test)
