@@ -141,6 +141,20 @@ def test_an_announced_charge_that_is_never_reported_is_in_doubt(place: Place) ->
     assert result.state.reserved == Usage()
 
 
+@pytest.mark.req("TC-21")
+def test_what_is_in_doubt_counts_against_the_budget(place: Place) -> None:
+    async def work(ctx: Any) -> None:
+        assert await ctx.intend("a", fee(7))
+
+    async def after(ctx: Any) -> None:
+        raise AssertionError("the budget is used up")
+
+    flow = Workflow("w", [Task("a", work), Task("b", after, after=("a",))], budget=Budget(max_cost_usd=Decimal("0.07")))
+    result = place.run(flow)
+    assert (result.status, result.code) == ("stopped", "limit")
+    assert "in doubt" in result.document["outcome"]["evidence"]
+
+
 @pytest.mark.req("TC-10", "TC-21")
 def test_a_limit_stops_before_check_and_counts_over_resumes(place: Place) -> None:
     log: list[str] = []
