@@ -1,6 +1,6 @@
 """Draws docs/explanation/peers.md's tables and plots from the JSON that run.py wrote; nothing on them is written by hand.
 
-python bench/peers/page.py RESULTS.json
+python bench/peers/page.py RESULTS.json ..   of one run, or of several lengths
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ import re
 import sys
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from run import verdict
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PAGE = DOCS / "explanation" / "peers.md"
@@ -110,8 +113,24 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join([*text, "", f"**Verdict**: {missed if results['faults'] else held}"])
 
 
-def main(path: str) -> None:
-    results = json.loads(Path(path).read_text())
+def merged(files: list[str]) -> dict[str, Any]:
+    """Several runs as one: their lengths differ, or a later file wins."""
+    found = json.loads(Path(files[0]).read_text())
+    for file in files[1:]:
+        for name, peer in json.loads(Path(file).read_text())["peers"].items():
+            old = found["peers"].setdefault(name, peer)
+            rows = {row["turns"]: row for row in [*old["rows"], *peer["rows"]]}
+            old["rows"] = [rows[turns] for turns in sorted(rows)]
+            old["kill"] = peer["kill"] or old["kill"]
+    longest = max(row["turns"] for peer in found["peers"].values() for row in peer["rows"])
+    for peer in found["peers"].values():
+        peer["left_out"] = None if peer["rows"][-1]["turns"] == longest else longest
+    return {**found, "faults": verdict(found)}
+
+
+def main(files: list[str]) -> None:
+    results = merged(files)
+    (Path(__file__).parent / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     figures = {"turn_ms": "Time a turn, ms (median)", "bytes_a_turn": "Bytes stored a turn"}
     shown: list[str] = []
     for figure, title in figures.items():
@@ -128,4 +147,4 @@ def main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])

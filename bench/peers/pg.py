@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,14 +33,18 @@ def server() -> Generator[str | None]:
     def run(*command: object) -> None:
         subprocess.run([*as_user, *map(str, command)], check=True, stdout=subprocess.DEVNULL, cwd="/")
 
+    programs = (programs / "initdb").resolve().parent  # a link may stand for it
     data = folder / "data"
     run(programs / "initdb", "-D", data, "-U", "postgres", "--auth=trust", "-E", "UTF8")
-    control = [programs / "pg_ctl", "-D", data]
-    run(*control, "-w", "-l", folder / "log", "-o", f"-k {folder} -c listen_addresses=", "start")
+    serving = [*as_user, programs / "postgres", "-D", data, "-k", folder, "-c", "listen_addresses="]
+    process = subprocess.Popen([*map(str, serving)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
+    while not (folder / ".s.PGSQL.5432").exists():
+        time.sleep(0.1)
     try:
         yield f"postgresql:///{{}}?host={quote(str(folder), safe='')}&user=postgres"
     finally:
-        run(*control, "-m", "immediate", "stop")
+        run(programs / "pg_ctl", "-D", data, "-m", "immediate", "stop")
+        process.wait()
         shutil.rmtree(folder)
 
 

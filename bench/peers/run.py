@@ -1,4 +1,4 @@
-"""Runs the peers beside Treadle, each in an environment of its own that uv makes, and prints a verdict.
+"""Runs the peers beside Treadle, each in an environment of its own, and prints a verdict.
 
 python bench/peers/run.py [--turns 10,100,1000] [--repeats 1] [--json FILE] [--only NAME,..] [--limit SECONDS]
 
@@ -9,6 +9,7 @@ A peer whose turn takes so long that the next length would need more than --limi
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import platform
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
+VENVS = HERE.parent / "out" / "venvs"
 sys.path.insert(0, str(HERE))
 import pg  # noqa: E402
 
@@ -51,18 +53,24 @@ PEERS = {
 LEAST_GAIN = 8  # at 1,000 turns, over LangGraph's default saver on its minimal graph
 
 
-def python_of(peer: Peer) -> list[str]:
-    """How its Python is called."""
+def python_of(peer: Peer) -> str:
+    """Its Python: Treadle's own, or that of an environment in bench/out/, made when it is first wanted."""
     if not peer.needs:
-        return [sys.executable]
-    uv = shutil.which("uv") or str(HERE.parent.parent / ".uv" / "bin" / "uv")
-    given = [part for need in peer.needs for part in ("--with", need)]
-    return [uv, "run", "--quiet", "--no-project", "--python", sys.executable, *given, "python"]
+        return sys.executable
+    folder = VENVS / "-".join(need.replace("==", "-") for need in peer.needs)
+    python = folder / "bin" / "python"
+    if not (folder / "complete").exists():
+        uv = shutil.which("uv") or str(HERE.parent.parent / ".uv" / "bin" / "uv")
+        run = functools.partial(subprocess.run, check=True)
+        run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder)])
+        run([uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(python), *peer.needs])
+        (folder / "complete").touch()
+    return str(python)
 
 
 def phase(peer: Peer, name: str, turns: int, folder: Path, store: str = "") -> dict[str, Any]:
     """What one process of it says; it may kill itself."""
-    command = [*python_of(peer), str(HERE / peer.script), name, str(turns), str(folder)]
+    command = [python_of(peer), str(HERE / peer.script), name, str(turns), str(folder)]
     environ = {**os.environ, "LANGSMITH_TRACING": "false", "BENCH_STORE": store}
     environ.pop("PYTHONDONTWRITEBYTECODE", None)  # everybody starts from bytecode
     done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
@@ -172,7 +180,12 @@ def measure(
     found: dict[str, Any] = {}
     for name, peer in chosen.items():
         kept = [middle(rows[name][n]) for n in lengths if rows[name][n]]
-        found[name] = {"needs": peer.needs, "rows": kept, "kill": killed(peer, server), "left_out": left_out.get(name)}
+        found[name] = {
+            "needs": peer.needs,
+            "rows": kept,
+            "kill": None if given.no_kills else killed(peer, server),
+            "left_out": left_out.get(name),
+        }
         print(name, "killed in a call:", json.dumps(found[name]["kill"]), flush=True)
     return found
 
@@ -183,6 +196,7 @@ def main() -> int:
     parser.add_argument("--turns", default="10,100,1000")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--only", default="")
+    parser.add_argument("--no-kills", action="store_true", help="leave the kill test out")
     parser.add_argument("--limit", type=float, default=120.0)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()

@@ -99,7 +99,7 @@ def _print(execution_id: str, now: Window) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     counted = "counted by the provider" if now.by == "usage" else "estimated"
     percent = now.used * 100 // now.budget
     console.print(

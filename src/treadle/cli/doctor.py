@@ -74,4 +74,4 @@ def _print(findings: list[Finding]) -> None:
         if one.advice and one.grade != "ok":
             said.append(f"\n→ {one.advice}", "bright_black")
         table.add_row(Text(one.grade, STYLES[one.grade]), one.name, said)
-    Console(highlight=False).print(table)
+    Console(highlight=False, emoji=False).print(table)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from treadle.core.spoken import count as counted
+
 from .arguments import Namespace, Parser
 from .values import days, from_zero
 
@@ -129,7 +131,7 @@ async def _verify(where: Place, file: Path | None) -> int:
         if not file.is_file():  # noqa: ASYNC240 - before anything runs
             raise ConfigurationError(f"There is no file {file}.")
         count = sum(1 for _ in read(file))
-        warn(f"{file}: {count} executions, all sound.")
+        warn(f"{file}: {counted(count, 'execution')}, all sound.")
         return 0
     async with opened(where) as ledger:
         found = await unsound(ledger)
@@ -161,7 +163,7 @@ async def _export(where: Place, file: Path, names: tuple[str, ...]) -> None:
             await write(file, ledger, rows)
         except OSError as error:
             raise ConfigurationError(f"{file} cannot be written: {error.strerror}.") from error
-    warn(f"wrote {len(rows)} executions to {file}. Elsewhere: treadle ledger import {file} --store URL")
+    warn(f"wrote {counted(len(rows), 'execution')} to {file}. Elsewhere: treadle ledger import {file} --store URL")
 
 
 async def _import(where: Place, file: Path) -> None:
@@ -175,7 +177,7 @@ async def _import(where: Place, file: Path) -> None:
         raise ConfigurationError(f"There is no file {file}.")
     async with running(where, create=True) as runtime:
         took = await take_in(runtime.ledger, file, owner=runtime.owner, at_us=runtime.clock.wall_us())
-    warn(f"took in {took.executions} executions; {took.known} were there already.")
+    warn(f"took in {counted(took.executions, 'execution')}; {took.known} were there already.")
 
 
 async def _prune(where: Place, age_us: int | None, keep: int | None, *, dry: bool) -> None:
@@ -193,4 +195,4 @@ async def _prune(where: Place, age_us: int | None, keep: int | None, *, dry: boo
                 sys.stdout.write(f"{one.execution_id}  {one.status}\n")
                 gone += 1
     told = "would go" if dry else "removed. treadle ledger vacuum gives their room back"
-    warn(f"{gone} executions {told}." if gone else "there is nothing to remove.")
+    warn(f"{counted(gone, 'execution')} {told}." if gone else "there is nothing to remove.")

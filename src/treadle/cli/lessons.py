@@ -95,20 +95,21 @@ def ls(given: Namespace) -> int:
 
 
 def _table(found: list[Lesson]) -> None:
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from treadle.core.spoken import one_line
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bright_black")
-    for name in ("id", "standing", "helpful", "neutral", "harmful"):
-        table.add_column(name, no_wrap=True, justify="left" if name in ("id", "standing") else "right")
-    table.add_column("lesson", no_wrap=True, overflow="ellipsis", ratio=1)
-    for one in found:
-        counts = (str(one.helpful), str(one.neutral), str(one.harmful))
-        table.add_row(one.id, one.standing, *counts, Text(one_line(one.text, 200)))
-    Console(highlight=False).print(table)
+    from .table import print_table
+
+    counts = ("helpful", "neutral", "harmful")
+    rows = [
+        [
+            Text(cell)
+            for cell in (one.id, one.standing, *(str(getattr(one, name)) for name in counts), one_line(one.text, 200))
+        ]
+        for one in found
+    ]
+    print_table(("id", "standing", *counts, "lesson"), rows, right=frozenset(counts))
 
 
 def show(given: Namespace) -> int:

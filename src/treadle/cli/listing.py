@@ -58,20 +58,15 @@ async def _listed(where: Place, limit: int | None, status: str) -> list[Listed]:
 
 
 def _print(found: list[Listed], *, more: bool) -> None:
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from treadle.core.spoken import duration, money, one_line
 
+    from .table import print_table
+
     if not found:
         sys.stderr.write("No executions yet. Start one: treadle run TASK --check CMD --model provider:model\n")
         return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bright_black")
-    heads = ("id", "status", "rounds", "at most", "age")
-    for name in heads:
-        table.add_column(name, no_wrap=True, justify="right" if name in ("rounds", "at most") else "left")
-    table.add_column("task", no_wrap=True)
     now_us = time.time_ns() // 1000
     rows: list[tuple[Text, ...]] = []
     for one in _nested(found):
@@ -82,14 +77,7 @@ def _print(found: list[Listed], *, more: bool) -> None:
         name = f"└ {document['execution_id']}" if one.parent else document["execution_id"]
         row = (Text(name), Text(label, style=style), Text(str(document["rounds"])), Text(cost), Text(age))
         rows.append((*row, Text(one_line(str(document["task"]), 120))))
-    console = Console(highlight=False, emoji=False)
-    taken = sum(max(len(head), *(row[at].cell_len for row in rows)) + 2 for at, head in enumerate(heads))
-    for row in rows:
-        row[-1].truncate(
-            max(4, console.width - taken), overflow="ellipsis"
-        )  # the id is what people copy: the task gives way
-        table.add_row(*row)
-    console.print(table)
+    print_table(("id", "status", "rounds", "at most", "age", "task"), rows, right=frozenset({"rounds", "at most"}))
     if more:
         sys.stderr.write(f"The newest {SHOWN}; --limit N shows more.\n")
 

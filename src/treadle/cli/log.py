@@ -133,7 +133,7 @@ def _lines() -> Print:
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
 
     def show(entry: Entry) -> None:
         at = datetime.fromtimestamp(entry.at_us / 1e6, UTC).astimezone().strftime("%H:%M:%S")

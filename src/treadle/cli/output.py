@@ -37,7 +37,7 @@ def banner(execution_id: str, rest: Rest, *, stream: TextIO) -> None:
 
             line = Text.assemble((f"● {label}", f"bold {STYLES[rest.colour]}"), f" · {' · '.join(parts)} · next: ")
             line.append(rest.next, "bold")
-            Console(file=stream, highlight=False).print(line, soft_wrap=True)
+            Console(file=stream, highlight=False, emoji=False).print(line, soft_wrap=True)
         else:
             stream.write(f"{label} · {' · '.join(parts)} · next: {rest.next}\n")
             stream.flush()

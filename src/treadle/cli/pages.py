@@ -34,7 +34,7 @@ VERDICTS = {"accepted": ("✓", "green"), "rejected": ("✗", "red"), "": ("…"
 
 
 def _console() -> Console:
-    return Console(highlight=False)
+    return Console(highlight=False, emoji=False)
 
 
 def _say(console: Console, text: str, style: str = "") -> None:

@@ -81,7 +81,7 @@ def _list(wanted: list[Card]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(file=sys.stdout, highlight=False)
+    console = Console(file=sys.stdout, highlight=False, emoji=False)
     titles = ("Id", "Stage", "Pattern", *(("What it is for",) if console.width >= WIDE else ()))
     table = Table(*titles, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for one in wanted:
@@ -95,7 +95,7 @@ def _page(one: Card) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(file=sys.stdout, highlight=False)
+    console = Console(file=sys.stdout, highlight=False, emoji=False)
     console.print(f"[bold]{one.id}  {one.name}[/]  [{COLOURS[one.stage]}]{one.stage}[/]")
     console.print(one.intent, end="\n\n")
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))

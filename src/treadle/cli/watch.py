@@ -59,7 +59,7 @@ async def _watch(where: Place, show: Callable[..., Awaitable[None]], *, json: bo
 
     from .place import opened
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     async with opened(where) as ledger:
         if json or not (console.is_terminal or once):
             await show(ledger, _Lines(json=json, store=where.named_store), once=once)
