@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
-VENVS = HERE.parent / "out" / "venvs"
+VENVS = HERE.parent.parent / ".venv" / "peers"
 sys.path.insert(0, str(HERE))
 import pg  # noqa: E402
 
@@ -54,7 +54,7 @@ LEAST_GAIN = 8  # at 1,000 turns, over LangGraph's default saver on its minimal 
 
 
 def python_of(peer: Peer) -> str:
-    """Its Python: Treadle's own, or that of an environment in bench/out/, made when it is first wanted."""
+    """Its Python: Treadle's own, or that of an environment in .venv/peers/, made when it is first wanted."""
     if not peer.needs:
         return sys.executable
     folder = VENVS / "-".join(need.replace("==", "-") for need in peer.needs)
