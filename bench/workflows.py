@@ -24,6 +24,7 @@ from treadle.ports.clock import NO_CRASH_POINTS
 from treadle.settings import Settings
 from treadle.spec.workflows import AnyTask, Asks, PauseTask, Task, Workflow
 
+WAITING_MB = 150  # aim: of a process in which 1,000 tasks wait
 SHAPES = ("independent", "chain")
 
 
@@ -171,6 +172,8 @@ def main() -> None:
     if args.only != "tasks":
         found |= waiting_tasks(args.waiting)
     print(json.dumps(found, indent=2))
+    if (most := max(found.get("timers_mb", 0.0), found.get("answers_mb", 0.0))) > 0:
+        print(f"verdict: {'under' if most < WAITING_MB else 'OVER'} {WAITING_MB} MB with all of them waiting")
     if args.json:
         args.json.write_text(json.dumps(found))
 

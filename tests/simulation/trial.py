@@ -88,7 +88,7 @@ class Trial:
         wild = chance.choice((0.0, 0.5, 1.0, 1.0, 2.0))
         self.world.rates = {name: rate * wild for name, rate in RATES.items()}
         self.world.rates["in place"] = chance.choice((0.0, 0.5))
-        self.until_s = float(chance.randint(20, 120))
+        self.until_s = float(chance.randint(15, 60))
         self.every_s = chance.choice((1.5, 4.0, 10.0, 60.0))  # between faults of machines
 
     def process(self, name: str) -> Process:
