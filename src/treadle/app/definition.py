@@ -35,7 +35,7 @@ def imported(name: str) -> Loop | Workflow:
         found: object = import_module(module_name)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except Exception as error:
+    except Exception as error:  # importing runs the user's module, which may raise anything
         raise ConfigurationError(
             f"The definition {name} cannot be imported: {type(error).__name__}: {error}."
             " Run this where it can be (the current folder counts)."

@@ -197,7 +197,7 @@ class Speculation:
             return await self._judged(ctx, number)
         except (LedgerError, InvalidVerdict):
             raise
-        except Exception as error:
+        except Exception as error:  # a candidate is the user's code, and may raise anything: it alone is lost
             fault = self._fault(error)
             if fault is not None and fault.kind == "quota":
                 raise

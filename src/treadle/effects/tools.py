@@ -135,7 +135,7 @@ class ToolEffect:
             return await self.toolset.run(call, context)
         except LedgerError:
             raise
-        except Exception as error:
+        except Exception as error:  # a tool may raise anything: what stands for no failure of a call passes
             if (known := classified(error)) is None:
                 raise
             return known

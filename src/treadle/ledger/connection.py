@@ -42,7 +42,7 @@ def open_writer(path: Path, *, synchronous: str, busy_timeout_s: float) -> sqlit
         db.execute(f"PRAGMA synchronous = {synchronous}")
         db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         migrate(db, path)
-    except Exception as error:
+    except Exception as error:  # whatever it was, nothing stays open; what is not ours yet is translated
         if db is not None:
             db.close()
         if isinstance(error, TreadleError):

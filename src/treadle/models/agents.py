@@ -211,7 +211,7 @@ def _counted(model: Model, context: RoundContext, library: LibraryAgent) -> Mode
             receipt = await account.before(messages, model_settings)
             try:
                 response = await super().request(messages, model_settings, model_request_parameters)
-            except Exception as error:
+            except Exception as error:  # whatever it was, the request may have been charged: noted, and passed on
                 account.failed(receipt, error)
                 raise
             account.after(receipt, response.usage)
