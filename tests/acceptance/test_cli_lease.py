@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from support.commandline import CommandLine
+from support.commandline import InProcess
 from treadle.testing import ScriptedEndpoint, Turn
 
 
 @pytest.mark.req("FR-12")
 @pytest.mark.parametrize("crash", ["", "before-tool:2"])
 def test_a_refused_call_is_asked_for_granted_and_then_done(tmp_path: Path, crash: str) -> None:
-    cli = CommandLine(tmp_path).git()
+    cli = InProcess(tmp_path).git()
     script = [
         Turn(text="I write.", calls=[("write_file", {"path": "docs/a.md", "text": "a"})]),
         Turn(calls=[("request_permission", {"capability": "fs.write:docs/**", "reason": "the page is there"})]),
@@ -54,7 +54,7 @@ def test_a_refused_call_is_asked_for_granted_and_then_done(tmp_path: Path, crash
 
 @pytest.mark.req("FR-12", "SV-01")
 def test_a_person_revokes_and_what_is_wrong_is_refused(tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path).git()
+    cli = InProcess(tmp_path).git()
     script = [
         Turn(text="First a question.", calls=[("ask_person", {"question": "Go?"})]),
         Turn(calls=[("run_command", {"command": "touch made"})]),
@@ -76,7 +76,7 @@ def test_a_person_revokes_and_what_is_wrong_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_loop_file_says_what_may_be_touched(tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path).git()
+    cli = InProcess(tmp_path).git()
     cli.write(
         "loop.yaml",
         "treadle: 1\nname: x\ncontrol: {}\nact:\n  allow: ['fs.write:src/**', 'fs.write:../x']\nverify:\n  check: 'true'\n",
