@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -118,12 +119,34 @@ def test_a_write_that_is_sent_twice_is_done_once(tmp_path: Path) -> None:
         assert await it.start(it.loop(CHECKED), key="one") == first
         await it.rest(first)
         assert len((await it.get("/api/executions"))["executions"]) == 1
-        it.studio.once.__init__()  # as after a restart of the service: the id derives from the key
-        assert await it.start(it.loop(CHECKED), key="one") == first
         other = await it.post("/api/executions", {"text": it.loop(CHECKED), "task": "another"}, key="one")
         assert other.json()["type"] == "urn:treadle:key-reused"
 
     in_studio(tmp_path, [DONE], test)
+
+
+@pytest.mark.req("SV-04")
+def test_a_write_that_is_sent_again_over_a_restart_of_the_service_is_done_once(tmp_path: Path) -> None:
+    wishes: dict[str, Any] = {}
+    answers: list[Any] = []
+
+    async def before(it: Served) -> None:
+        wishes["start"] = it.loop()
+        name = wishes["name"] = await it.start(wishes["start"], key="start")
+        wishes["pin"] = {"seen": (await it.rest(name))["head"]}
+        answers.append((await it.post(f"/api/executions/{name}/pins", wishes["pin"], key="pin")).json())
+
+    async def after(it: Served) -> None:
+        name = wishes["name"]
+        assert await it.start(wishes["start"], key="start") == name
+        answers.append((await it.post(f"/api/executions/{name}/pins", wishes["pin"], key="pin")).json())
+        log = (await it.get(f"/api/executions/{name}/log"))["events"]
+        assert sum(one["kind"] == "pinned" for one in log) == 1
+
+    in_studio(tmp_path, [DONE], before)
+    in_studio(tmp_path, [DONE], after)
+    assert answers[0] == answers[1]
+    assert answers[0]["execution_id"] == wishes["name"]
 
 
 @pytest.mark.req("CV-23")

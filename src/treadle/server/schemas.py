@@ -416,12 +416,13 @@ class ActedOut(BaseModel):
 
 
 class FindingOut(BaseModel):
-    """Something wrong in a loop file."""
+    """Something wrong in a loop file, or something risky that it is let do (a warning)."""
 
     line: int
     column: int
     path: str
     message: str
+    severity: Literal["error", "warning"] = "error"
 
 
 class LoopRow(BaseModel):

@@ -72,7 +72,7 @@ class Studio:
         self.sinks = sinks
         self.runtime, self.follower = runtime, follower
         self.workspace, self.actor, self.define, self.notes = workspace, actor, define, notes
-        self.once = Once()
+        self.once = Once(runtime.settings.state_dir, runtime.ledger.url)
         self.example = ""
         self.on_start: Callable[[], Coroutine[Any, Any, None]] | None = None
         self._sessions: dict[str, Session] = {}

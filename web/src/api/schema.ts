@@ -1090,7 +1090,7 @@ export interface components {
         };
         /**
          * FindingOut
-         * @description Something wrong in a loop file.
+         * @description Something wrong in a loop file, or something risky that it is let do (a warning).
          */
         FindingOut: {
             /** Column */
@@ -1101,6 +1101,12 @@ export interface components {
             message: string;
             /** Path */
             path: string;
+            /**
+             * Severity
+             * @default error
+             * @enum {string}
+             */
+            severity: "error" | "warning";
         };
         /**
          * ForkIn

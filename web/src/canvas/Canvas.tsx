@@ -5,6 +5,7 @@ import {
   ReactFlow,
   useReactFlow,
   type Edge,
+  type FitViewOptions,
   type Node,
   type ReactFlowProps,
 } from "@xyflow/react";
@@ -18,6 +19,8 @@ import { StageNode } from "./nodes/StageNode";
 
 const nodeTypes = { stage: StageNode, hub: HubNode, prompt: PromptNode, anchor: AnchorNode };
 const edgeTypes = { way: WayEdge };
+/** On a phone the buttons lie over the canvas, so that the picture ends above them. */
+export const FIT: FitViewOptions = { maxZoom: 1.15, padding: innerWidth < 700 ? { x: "10px", top: "12px", bottom: "70px" } : 0.06 };
 
 export interface CanvasProps extends ReactFlowProps<Node, Edge> {
   locked: boolean;
@@ -43,7 +46,7 @@ export function Canvas({ locked, tools, over, ...flow }: CanvasProps) {
         minZoom={0.2}
         maxZoom={2.2}
         fitView
-        fitViewOptions={{ padding: 0.06, maxZoom: 1.15 }}
+        fitViewOptions={FIT}
         proOptions={{ hideAttribution: true }}
         {...flow}
       >
@@ -61,7 +64,7 @@ export function Canvas({ locked, tools, over, ...flow }: CanvasProps) {
 function Refit() {
   const { fitView } = useReactFlow();
   useEffect(() => {
-    const again = () => void fitView({ padding: 0.06, maxZoom: 1.15 });
+    const again = () => void fitView(FIT);
     addEventListener("resize", again);
     return () => removeEventListener("resize", again);
   }, [fitView]);
@@ -74,7 +77,7 @@ function Zoom() {
     <div className="zoom nopan">
       <button aria-label="Zoom out" onClick={() => void zoomOut()}><Icon name="minus" /></button>
       <button aria-label="Zoom in" onClick={() => void zoomIn()}><Icon name="plus" /></button>
-      <button aria-label="Show all" onClick={() => void fitView({ padding: 0.06, maxZoom: 1.15, duration: 200 })}><Icon name="fit" /></button>
+      <button aria-label="Show all" onClick={() => void fitView({ ...FIT, duration: 200 })}><Icon name="fit" /></button>
     </div>
   );
 }

@@ -26,7 +26,7 @@ type Places = Record<string, { x: number; y: number; w: number; h: number }>;
 /** Handles at all four sides, known before anything is measured: the picture is right at its first paint. */
 export function handles(w: number, h: number): NodeHandle[] {
   const side = (id: string | null, type: "source" | "target", position: Position, x: number, y: number): NodeHandle => ({ id, type, position, x, y, width: 1, height: 1 });
-  const sides: [string, Position, number, number][] = [["l", Position.Left, 0, h / 2], ["r", Position.Right, w, h / 2], ["t", Position.Top, w / 2, 0], ["b", Position.Bottom, w / 2, h]];
+  const sides: [string, Position, number, number][] = [["l", Position.Left, 0, h / 2], ["r", Position.Right, w, h / 2], ["k", Position.Right, w, h * 0.84], ["t", Position.Top, w / 2, 0], ["b", Position.Bottom, w / 2, h]];
   return [
     side(null, "target", Position.Left, 0, h / 2),
     side(null, "source", Position.Right, w, h / 2),
@@ -110,7 +110,7 @@ export function project(seen: Seen, places: Places = PLACES): Picture {
   stage("perceive", {
     stage: "perceive",
     label: "Context map",
-    sub: mapped ? "shown before planning" : "off: not in this loop",
+    sub: mapped ? "before planning" : "off: not in this loop",
     tone: mapped ? "armed" : "off",
   });
   const plan = detail.plan;
@@ -174,14 +174,14 @@ function ways({ detail, live }: Seen): Edge[] {
       {
         state: locked ? "locked" : state === "planning" ? "idle" : "legal",
         ...(detail.plan?.needs_approval
-          ? { padlock: locked ? ("locked" as const) : ("open" as const), asks: Boolean(detail.plan.request_id), note: detail.plan.approved ? `approved by ${detail.plan.approved_by}` : "" }
+          ? { padlock: locked ? ("locked" as const) : ("open" as const), asks: Boolean(detail.plan.request_id), note: detail.plan.approved ? `by ${detail.plan.approved_by}` : "" }
           : {}),
       },
     ],
     ["executing", "completed", { state: live.status === "done" ? "legal" : "idle" }],
     ["executing", "failed", { state: live.status === "failed" ? "deterministic" : "idle" }],
     ["executing", "error_recovery", { state: running && state === "error_recovery" ? "transient" : "idle" }, "sb", "tl"],
-    ["error_recovery", "executing", { state: "legal" }, "st", "tr"],
+    ["error_recovery", "executing", { state: "legal" }, "st", "tk"],
     ["perceive", "reason", { state: "idle" }],
     ["foundation", "reason", { state: active(running && live.step === "calling") }, "st", "tb"],
     ["reason", "act", { state: active(running && live.step === "tools") }],

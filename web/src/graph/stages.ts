@@ -46,7 +46,7 @@ export const PLACES: Record<string, { x: number; y: number; w: number; h: number
   act: { x: 790, y: 340, w: 190, h: 74 },
   verify: { x: 800, y: 520, w: 192, h: 70 },
   learn: { x: 650, y: 650, w: 168, h: 66 },
-  telemetry: { x: 330, y: 664, w: 180, h: 64 },
+  telemetry: { x: 318, y: 672, w: 180, h: 64 },
   foundation: { x: 120, y: 500, w: 180, h: 96 },
-  hub: { x: 470, y: 480, w: 200, h: 200 },
+  hub: { x: 470, y: 486, w: 214, h: 214 },
 };

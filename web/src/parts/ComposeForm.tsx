@@ -1,8 +1,9 @@
 // Every setting of the selected stage, made from the schema of the loop file; and the file itself: load, save, duplicate, run.
 import { useEffect, useState } from "react";
 import { STAGES, type Stage } from "../graph/stages";
-import { remove, SECTION, setField, useCompose, type SchemaField, type Section } from "../state/compose";
+import { isPlaced, PLACEABLE, remove, SECTION, setField, SWITCH, useCompose, type SchemaField, type Section } from "../state/compose";
 import { useUi } from "../state/ui";
+import type { Finding } from "../api/client";
 
 const DEFS: Record<string, string> = { control: "Control", foundation: "Foundation", perceive: "Perceive", reason: "Reason", act: "Act", verify: "Verify", learn: "Learn" };
 
@@ -13,9 +14,12 @@ export function ComposeForm({ run }: { run(): void }) {
   const [source, setSource] = useState(false);
   useEffect(() => setAs(name), [name]);
   const section = SECTION[selected] ?? "control";
-  const fields = schema?.$defs[DEFS[section]!]?.properties ?? {};
+  const own = SWITCH[selected]?.field;
+  const shown = Object.entries(schema?.$defs[DEFS[section]!]?.properties ?? {}).filter(([key]) => !own || key === own);
   const values = (spec[section] ?? {}) as Section;
-  const canRun = findings.length === 0;
+  const stage = (own ? selected : section) as Stage;
+  const wrong = findings.filter((one) => one.severity !== "warning").length;
+  const canRun = wrong === 0;
   return (
     <section className="form" aria-label="Settings">
       <div className="row">
@@ -26,15 +30,15 @@ export function ComposeForm({ run }: { run(): void }) {
       </div>
       <label className="field"><span>Name</span><input value={spec.name ?? ""} maxLength={100} onChange={(e) => setField("", "name", e.target.value)} /></label>
       <label className="field"><span>Task</span><textarea rows={3} value={spec.task ?? ""} onChange={(e) => setField("", "task", e.target.value)} /></label>
-      <h2>{STAGES[section as Stage]?.label ?? section}</h2>
-      <p className="quiet">{STAGES[section as Stage]?.means}</p>
-      {Object.entries(fields).map(([key, field]) => (
-        <Field key={`${section}.${key}`} name={key} field={field} value={values[key]} bad={findings.some((one) => one.path.startsWith(`${section}.${key}`))} set={(value) => setField(section, key, value)} />
+      <h2>{STAGES[stage]?.label ?? section}</h2>
+      <p className="quiet">{STAGES[stage]?.means}</p>
+      {shown.map(([key, field]) => (
+        <Field key={`${section}.${key}`} name={key} field={field} value={values[key]} mark={markOf(findings, `${section}.${key}`)} set={(value) => setField(section, key, value)} />
       ))}
-      {selected in SECTION && <button onClick={() => remove(selected)}>Take it off the canvas</button>}
-      <h3>{findings.length ? "To mend" : "Checks"}<em>{findings.length || "sound"}</em></h3>
+      {PLACEABLE.includes(selected) && isPlaced(spec, selected) && <button onClick={() => remove(selected)}>Take it off the canvas</button>}
+      <h3>{wrong ? "To mend" : findings.length ? "Worth a thought" : "Checks"}<em>{findings.length || "sound"}</em></h3>
       <ul className="findings">
-        {findings.map((one, at) => <li key={at}><code>{one.line}:{one.column}</code> {one.message}</li>)}
+        {findings.map((one, at) => <li key={at} className={one.severity}><code>{one.line}:{one.column}</code> {one.message}</li>)}
       </ul>
       <div className="row">
         <input aria-label="File name" placeholder="file name" value={as} onChange={(e) => setAs(e.target.value)} />
@@ -49,15 +53,21 @@ export function ComposeForm({ run }: { run(): void }) {
   );
 }
 
-function Field({ name, field, value, bad, set }: { name: string; field: SchemaField; value: unknown; bad: boolean; set(value: unknown): void }) {
+/** What the checks say of a field: nothing, a warning, something wrong. */
+function markOf(findings: Finding[], path: string): string {
+  const found = findings.filter((one) => one.path === path || one.path.startsWith(`${path}.`) || one.path.startsWith(`${path}[`));
+  return found.some((one) => one.severity !== "warning") ? "bad" : found.length ? "warned" : "";
+}
+
+function Field({ name, field, value, mark, set }: { name: string; field: SchemaField; value: unknown; mark: string; set(value: unknown): void }) {
   const one = field.anyOf?.find((it) => it.type !== "null") ?? field;
   const label = name.replaceAll("_", " ");
   const help = field.description ?? one.description;
   if (one.type === "boolean")
-    return <label className={`field ${bad ? "bad" : ""}`}><input type="checkbox" checked={value === true} onChange={(e) => set(e.target.checked || undefined)} /> {label}<small>{help}</small></label>;
+    return <label className={`field ${mark}`}><input type="checkbox" checked={value === true} onChange={(e) => set(e.target.checked || undefined)} /> {label}<small>{help}</small></label>;
   if (one.enum)
     return (
-      <label className={`field ${bad ? "bad" : ""}`}><span>{label}</span><small>{help}</small>
+      <label className={`field ${mark}`}><span>{label}</span><small>{help}</small>
         <select value={String(value ?? "")} onChange={(e) => set(e.target.value || undefined)}><option value="">default</option>{one.enum.map((it) => <option key={String(it)}>{String(it)}</option>)}</select>
       </label>
     );
@@ -69,16 +79,16 @@ function Field({ name, field, value, bad, set }: { name: string; field: SchemaFi
     if (list) return text.split(",").map((it) => it.trim()).filter(Boolean).map((it) => (one.items?.type === "integer" && /^\d+$/.test(it) ? Number(it) : it));
     return number && /^\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : text;
   };
-  return <Typed label={label} help={help} shown={shown} bad={bad} long={name === "instructions"} commit={(text) => set(read(text))} />;
+  return <Typed label={label} help={help} shown={shown} mark={mark} long={name === "instructions"} commit={(text) => set(read(text))} />;
 }
 
 /** Committed when the field is left, so that undo takes back a whole value and not a letter. */
-function Typed({ label, help, shown, bad, long, commit }: { label: string; help?: string; shown: string; bad: boolean; long: boolean; commit(text: string): void }) {
+function Typed({ label, help, shown, mark, long, commit }: { label: string; help?: string; shown: string; mark: string; long: boolean; commit(text: string): void }) {
   const [text, setText] = useState(shown);
   useEffect(() => setText(shown), [shown]);
   const more = { value: text, onChange: (e: { target: { value: string } }) => setText(e.target.value), onBlur: () => { if (text !== shown) commit(text); } };
   return (
-    <label className={`field ${bad ? "bad" : ""}`}><span>{label}</span><small>{help}</small>
+    <label className={`field ${mark}`}><span>{label}</span><small>{help}</small>
       {long ? <textarea rows={3} {...more} /> : <input {...more} onKeyDown={(e) => { if (e.key === "Enter") e.currentTarget.blur(); }} />}
     </label>
   );

@@ -3,15 +3,10 @@ import { useState } from "react";
 import { NodeToolbar, Position } from "@xyflow/react";
 import { Icon } from "../canvas/Icon";
 import { atEnd, useGestures } from "../gestures/zones";
-import { setField, useCompose } from "../state/compose";
+import { KINDS, setField, useCompose } from "../state/compose";
 import { useUi } from "../state/ui";
 import { Bands } from "./panels/Sliders";
 import { RatioDial } from "./panels/Window";
-
-/** Classes of failed calls: what passes by itself, and what needs another call. */
-export const KINDS: Record<string, "transient" | "deterministic"> = {
-  timeout: "transient", "rate-limit": "transient", conflict: "transient", "not-found": "deterministic", argument: "deterministic", permission: "deterministic",
-};
 
 export function ComposePanel({ asking, choose }: { asking: string; choose(kind: string): void }) {
   const [open, setOpen] = useState<"" | "bands" | "ratio">("");

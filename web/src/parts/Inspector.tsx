@@ -2,7 +2,7 @@
 import { lazy, Suspense, useMemo } from "react";
 import type { Detail, LiveState, Turn } from "../api/client";
 import { STAGES, STATE_LABEL, type StateName } from "../graph/stages";
-import { stageOfNode } from "../graph/project";
+import { budget, stageOfNode } from "../graph/project";
 import { useUi } from "../state/ui";
 import { useLive } from "../state/live";
 import { CallList } from "./CallList";
@@ -27,6 +27,11 @@ export function Inspector({ detail, live, calls }: { detail: Detail; live: LiveS
 }
 
 const labelOf = (live: LiveState) => (live.status === "running" ? (STATE_LABEL[live.agent as StateName] ?? "Running") : (WORDS[live.status ?? ""] ?? live.status ?? ""));
+/** The turns of the act are those of this one where it is the first: said once. */
+const said = (detail: Detail, name: string): boolean => {
+  const [all, own] = [budget(detail, "turns of act"), budget(detail, "turns of this act")];
+  return name === "turns of act" && own?.used === all?.used && own?.limit === all?.limit;
+};
 export const WORDS: Record<string, string> = { "waiting-input": "Waiting for you", done: "Done", failed: "Failed", stopped: "Stopped", paused: "Paused", cancelled: "Cancelled", rejected: "Rejected" };
 
 function lead(detail: Detail, live: LiveState): string {
@@ -64,7 +69,7 @@ function Body({ id, detail, live, calls }: { id: string; detail: Detail; live: L
       <PlanSteps detail={detail} />
       <h3>Budgets</h3>
       <ul className="budgets">
-        {detail.budgets.filter((one) => one.limit != null).map((one) => {
+        {detail.budgets.filter((one) => one.limit != null && !said(detail, one.name)).map((one) => {
           const share = one.limit ? Math.min(1, one.used / one.limit) : 0;
           return (
             <li key={one.name}>

@@ -15,7 +15,7 @@ export function Palette({ drop }: { drop(id: string, at: { x: number; y: number 
     <aside className="palette" aria-label="Palette">
       {STAGE_ORDER.map((stage) => {
         const id = idOf(stage);
-        const missing = schema !== null && stage !== "control" && !(SECTION[id]! in known);
+        const missing = schema !== null && id in SECTION && !(SECTION[id]! in known);
         return (
           <button
             key={stage}

@@ -23,7 +23,7 @@ export function SteerPanel({ detail, live }: { detail: Detail; live: LiveState }
               ))}
             </div>
           ) : (
-            <textarea aria-label={can.includes("answer") ? "Your answer" : "A reason"} value={text} onChange={(e) => setText(e.target.value)} rows={3} />
+            <textarea aria-label={can.includes("answer") ? "Your answer" : "A reason"} value={text} placeholder={can.includes("answer") ? "Your answer" : "A reason, if you like"} onChange={(e) => setText(e.target.value)} rows={2} />
           )}
           <div className="row">
             {can.includes("answer") && !pending.choices?.length && (
@@ -50,7 +50,7 @@ function Extend({ detail }: { detail: Detail }) {
       )}
       {cost?.limit != null && (
         <button onClick={() => void act("extend", { max_cost_usd: String(Math.round(cost.limit! * 150) / 100) })}>
-          ${(Math.round(cost.limit * 150) / 100).toFixed(2)} budget
+          Up to ${(Math.round(cost.limit * 150) / 100).toFixed(2)}
         </button>
       )}
     </div>

@@ -3,6 +3,7 @@ import { useMemo } from "react";
 import type { LogEvent } from "../api/client";
 import { useGestures } from "../gestures/zones";
 import { useLive } from "../state/live";
+import { usePanel } from "../state/panel";
 import { useUi } from "../state/ui";
 
 const SHOWN = 13;
@@ -47,6 +48,8 @@ export function Timeline() {
   useGestures("timeline", {
     // A finger pushes the thread, so that what comes from below is later; a key names the direction itself.
     flick: ({ direction, via }) => { if (direction === "up" || direction === "down") step((direction === "up") === (via === "key") ? -1 : 1); },
+    // By key: a pin that the timeline stands on opens.
+    tap: ({ via }) => { if (via === "key" && current?.kind === "pinned") usePanel.getState().open("pin", "hub", String(current.seq)); },
   });
   return (
     <aside
@@ -67,9 +70,8 @@ export function Timeline() {
     >
       <i className="thread" />
       {beads.slice(first, first + SHOWN).map((one) => (
-        <button
+        <span
           key={one.seq}
-          tabIndex={-1}
           className={`bead ${toneOfEvent(one)} ${one.seq === current?.seq ? "now" : ""} ${one.kind === "pinned" ? "pinned" : ""}`}
           {...(one.kind === "pinned" ? { "data-g": `pin:${one.seq}` } : {})}
           title={`${one.seq} ${one.kind}`}
@@ -77,7 +79,7 @@ export function Timeline() {
           onClick={() => setBead(one === beads.at(-1) ? 0 : one.seq)}
         >
           {one.kind === "pinned" && <small>{String((one.data as { label?: string } | null)?.label ?? "")}</small>}
-        </button>
+        </span>
       ))}
     </aside>
   );

@@ -19,10 +19,11 @@ export function TopBar() {
   const title = inside ? String(detail?.definition?.["name"] ?? detail?.execution.task ?? "").slice(0, 60) : "Treadle studio";
   return (
     <header className="topbar">
-      <button className="brand" onClick={() => go("fleet", "")} aria-label="All executions">
+      <button className="brand" onClick={() => go("fleet", "")}>
         <Icon name="control" size={26} width={2} />
         <b>{title || "Treadle studio"}</b>
         {inside && <code>{execution.slice(0, 8)}</code>}
+        <span className="unseen">all executions</span>
       </button>
       <nav className="modes" aria-label="Mode">
         {MODES.map((one) => (

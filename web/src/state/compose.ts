@@ -42,7 +42,16 @@ export interface Schema { $defs: Record<string, { description?: string; properti
 export const EMPTY: Spec = { treadle: 1, name: "New loop" };
 export const STATES = Object.keys(STATE_LABEL) as StateName[];
 /** Which section of the file a node of the canvas is. */
-export const SECTION: Record<string, string> = { foundation: "foundation", perceive: "perceive", reason: "reason", act: "act", verify: "verify", learn: "learn" };
+export const SECTION: Record<string, string> = { foundation: "foundation", perceive: "perceive", act: "act", verify: "verify" };
+
+/** Stages that are one setting of another section: on the canvas it is set, off it is not. */
+export const SWITCH: Record<string, { field: string; on: unknown }> = { reason: { field: "plan", on: true }, learn: { field: "lessons", on: "on" } };
+export const PLACEABLE = ["foundation", "perceive", "reason", "act", "verify", "learn"];
+
+/** Classes of failed calls: what passes by itself, and what needs another call. */
+export const KINDS: Record<string, "transient" | "deterministic"> = {
+  timeout: "transient", "rate-limit": "transient", conflict: "transient", "not-found": "deterministic", argument: "deterministic", permission: "deterministic",
+};
 
 export const useCompose = create<Compose>((set, get) => ({
   name: "",
@@ -124,7 +133,9 @@ function validateSoon(): void {
   }, 150);
 }
 
-export const isPlaced = (spec: Spec, id: string): boolean => (id in SECTION ? SECTION[id]! in spec : Boolean(spec.canvas?.nodes?.["planning"]));
+const controlOf = (spec: Spec): Section => (spec["control"] ?? {}) as Section;
+const switched = (spec: Spec, id: string): boolean => { const said = controlOf(spec)[SWITCH[id]!.field]; return said !== undefined && said !== false && said !== "off"; };
+export const isPlaced = (spec: Spec, id: string): boolean => id in SWITCH ? switched(spec, id) : (id in SECTION ? SECTION[id]! in spec : Boolean(spec.canvas?.nodes?.["planning"]));
 export const spotOf = (spec: Spec, id: string): Spot => spec.canvas?.nodes?.[id] ?? { x: PLACES[id]!.x - PLACES[id]!.w / 2, y: PLACES[id]!.y - PLACES[id]!.h / 2 };
 
 /** Puts a stage onto the canvas. Planning is the one entry: it snaps to the start anchor, and a second one is refused. */
@@ -141,14 +152,14 @@ export function place(id: string, at?: Spot): void {
     });
     return say("Planning is the entry, at the start anchor.");
   }
-  const section = SECTION[id]!;
-  if (section in spec) return toast("info", `${section} is on the canvas already.`);
+  if (isPlaced(spec, id)) return toast("info", `${id} is on the canvas already.`);
   change((next) => {
-    next[section] = {};
+    if (id in SWITCH) next["control"] = { ...controlOf(next), [SWITCH[id]!.field]: SWITCH[id]!.on };
+    else next[SECTION[id]!] = {};
     next.canvas = { ...next.canvas, nodes: { ...next.canvas?.nodes, [id]: at ?? spotOf(EMPTY, id) } };
     return next;
   });
-  say(`${section} is on the canvas.`);
+  say(`${id} is on the canvas.`);
 }
 
 /** Takes a stage off: what is not on the canvas is off. */
@@ -157,6 +168,10 @@ export function remove(id: string): void {
     const nodes = { ...next.canvas?.nodes };
     if (id in SECTION) {
       delete next[SECTION[id]!];
+      delete nodes[id];
+    } else if (id in SWITCH) {
+      const { [SWITCH[id]!.field]: _, ...rest } = controlOf(next);
+      next["control"] = rest;
       delete nodes[id];
     } else if (id === "planning") {
       for (const state of STATES) delete nodes[state];

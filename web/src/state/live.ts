@@ -69,6 +69,8 @@ export const useLive = create<Live>((set, get) => ({
       if (get().id !== id) return;
       if (detail.execution.turns_taken !== get().turns.length) set({ turns: await api.turns(id) });
       if (detail.execution.rounds !== get().rounds.length || detail.rest.artifact) set({ rounds: await api.rounds(id) });
+      // The stream tells of a record a moment before it is committed: what is behind it is read again.
+      if (detail.head < (get().events.at(-1)?.seq ?? 0)) soon();
       set({ detail, events: merged(get().events, page.events), problem: "", states: { ...get().states, [id]: newest(detail.live, get().states[id]) } });
     } catch (error) {
       if (get().id === id) set({ problem: said(error) });

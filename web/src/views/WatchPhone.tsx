@@ -43,6 +43,7 @@ export function WatchPhone({ detail, live, calls, steering }: { detail: Detail; 
   return (
     <div className="phone">
       <main>
+        <h1 className="phonetitle">{String(detail.definition?.["name"] ?? detail.execution.task).slice(0, 120)}</h1>
         <div className="bigring" data-g="executing" tabIndex={0} role="group" aria-label="Executing: minus for iterations, H for warning bands">
           <Ring used={cap?.used ?? 0} limit={cap?.limit} label={running ? (STATE_LABEL[live.agent as StateName] ?? "") : (WORDS[live.status ?? ""] ?? live.status ?? "")} size={190} />
           {detail.plan?.needs_approval && (

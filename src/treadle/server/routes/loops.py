@@ -96,16 +96,14 @@ async def read_loop(studio: Studio, name: str) -> schemas.LoopOut:
 
 def _loop(name: str, text: str) -> schemas.LoopOut:
     file, _ = loopyaml.look(text)
-    findings = [
-        one.finding for one in lint(text) if one.severity == "error"
-    ]  # with inputs that nothing produces (CV-21)
     return schemas.LoopOut(
         name=name,
         text=text,
         digest=_digest(text),
         spec=None if file is None else loopyaml.to_json(file),
         findings=[
-            schemas.FindingOut(line=one.line, column=one.column, path=one.path, message=one.message) for one in findings
+            schemas.FindingOut(line=one.line, column=one.column, path=one.path, message=one.message, severity=severity)
+            for severity, one, *_ in lint(text)  # with inputs that nothing produces (CV-21)
         ],
     )
 

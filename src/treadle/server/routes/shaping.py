@@ -54,4 +54,6 @@ async def pin(studio: TheStudio, key: Key, execution_id: str, body: schemas.PinI
 @router.post("/{execution_id}/forks", status_code=201)
 async def fork(studio: TheStudio, key: Key, execution_id: str, body: schemas.ForkIn) -> schemas.ActedOut:
     """Another execution with the same past up to a record; it rests, paused, until it is resumed."""
-    return await once(studio, key, f"fork {execution_id}", body, lambda: studio.fork(execution_id, body.at, key=key))
+    return await once(
+        studio, key, f"fork {execution_id}", body, lambda: studio.fork(execution_id, body.at, key=key), repeatable=True
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from decimal import Decimal, InvalidOperation
-from typing import Literal, cast
+from typing import Literal
 
 from fastapi import APIRouter
 
@@ -29,14 +29,23 @@ def _acted(granted: Granted) -> schemas.ActedOut:
 
 
 async def once(
-    studio: Studio, key: str, what: str, body: schemas.Given, act: Callable[[], Awaitable[Granted]]
+    studio: Studio,
+    key: str,
+    what: str,
+    body: schemas.Given,
+    act: Callable[[], Awaitable[Granted]],
+    *,
+    repeatable: bool = False,
 ) -> schemas.ActedOut:
-    """Carries a wish out, once for its key, to its end whatever becomes of the sender."""
+    """Carries a wish out, once for its key, to its end whatever becomes of the sender.
+
+    `repeatable`: done twice with one key it is done once, so that it may be tried again where it is not known whether it was done.
+    """
 
     async def acted() -> schemas.ActedOut:
         return _acted(await shielded(act()))
 
-    return cast("schemas.ActedOut", await studio.once.run(key, what, body, acted))
+    return await studio.once.run(key, what, body, acted, schemas.ActedOut, repeatable=repeatable)
 
 
 @router.post("", status_code=201)
@@ -46,7 +55,7 @@ async def start(studio: TheStudio, key: Key, body: schemas.StartIn) -> schemas.A
         raise InputError("Name a loop file (loop), or give one (text): one of the two.")
     text = body.text or (await read_loop(studio, body.loop)).text
     file = parse(text, name=body.loop or "loop file")
-    return await once(studio, key, "start", body, lambda: studio.start(file, body.task, key=key))
+    return await once(studio, key, "start", body, lambda: studio.start(file, body.task, key=key), repeatable=True)
 
 
 @router.post("/{execution_id}/pause")

@@ -1,9 +1,12 @@
 // A stage or a state: its shape, its colour, two lines, and what hangs below it (chips of calls).
 import { Handle, Position, type Node, type NodeProps } from "@xyflow/react";
+import { Fragment } from "react";
 import type { Call } from "../../api/client";
 import { TONE, type Stage, type Tone } from "../../graph/stages";
 import { Icon } from "../Icon";
 import { extra, outline } from "../shapes";
+
+const SIDES: [string, Position][] = [["l", Position.Left], ["r", Position.Right], ["k", Position.Right], ["t", Position.Top], ["b", Position.Bottom]];
 
 export interface StageData extends Record<string, unknown> {
   stage: Stage;
@@ -15,12 +18,14 @@ export interface StageData extends Record<string, unknown> {
   breathe?: boolean;
   meter?: number; // 0 to 1: how far the border is drawn as a gauge
   badge?: string;
+  caution?: { errors: number; warnings: number }; // what the checks say of it
   pulse?: number; // seconds of a beat of the badge: faster near the wall
   failing?: boolean; // the last turn failed
   satellites?: [string, boolean][];
   tag?: string; // terminal nodes: the ending
   chips?: Call[];
   connectable?: boolean;
+  sides?: boolean; // handles at every side: React Flow measures those that it finds where nodes may be moved
 }
 export type StageNodeType = Node<StageData, "stage">;
 
@@ -53,6 +58,7 @@ export function StageNode({ id, data, selected }: NodeProps<StageNodeType>) {
         <small>{data.sub}</small>
       </span>
       {data.badge && <span className="badge" style={{ animationDuration: `${data.pulse ?? 2}s` }}>{data.badge}</span>}
+      {data.caution && <span className={`caution ${data.caution.errors ? "error" : ""}`} title={data.caution.errors ? "to mend" : "worth a thought"}>{data.caution.errors || "!"}</span>}
       {data.satellites?.map(([name, on], n) => <span key={name} className={`satellite ${on ? "on" : ""}`} style={{ ['--n' as string]: n }}><i />{name}</span>)}
       {data.tag && <span className="tag">{data.tag}</span>}
       {data.chips && data.chips.length > 0 && (
@@ -65,6 +71,12 @@ export function StageNode({ id, data, selected }: NodeProps<StageNodeType>) {
           ))}
         </div>
       )}
+      {data.sides && SIDES.map(([side, position]) => (
+        <Fragment key={side}>
+          <Handle id={`s${side}`} type="source" position={position} isConnectable={false} style={side === "k" ? { top: "84%" } : undefined} />
+          <Handle id={`t${side}`} type="target" position={position} isConnectable={false} style={side === "k" ? { top: "84%" } : undefined} />
+        </Fragment>
+      ))}
       <Handle type="target" position={Position.Left} isConnectable={data.connectable ?? false} />
       <Handle type="source" position={Position.Right} isConnectable={data.connectable ?? false} />
     </div>
