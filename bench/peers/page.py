@@ -57,7 +57,7 @@ def plot(peers: dict[str, Any], figure: str, title: str, look: str) -> str:
     for power in range(low, high + 1):
         y = y_of(power)
         parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="{grid}"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" fill="{ink}" text-anchor="end">{10.0**power:,g}</text>')
+        parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" fill="{ink}" text-anchor="end">{10.0**power:,.10g}</text>')
     parts += [
         f'<text x="{x_of(x):.1f}" y="{HEIGHT - 22}" fill="{ink}" text-anchor="middle">{10**x:,.0f}</text>'
         for x in sorted(set(xs))
