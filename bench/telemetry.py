@@ -1,12 +1,14 @@
 """What telemetry adds to a turn. In one run, blocks of turns with and without the observer take turns, so that both meet the same machine.
 
 python bench/telemetry.py [--turns 2000] [--block 100] [--json FILE]
+python bench/telemetry.py --alone    # instead: processor time of each sink's own work a turn, and of handing it over
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import json
 import statistics
 import sys
@@ -18,15 +20,21 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+from opentelemetry.sdk.trace import TracerProvider
 from subject import InstantModel, loop
 
 from treadle.app.observing import Bus, Throughput, open_sinks
 from treadle.app.runtime import Runtime
 from treadle.app.stores import open_store
+from treadle.core.redaction import Redactor, secrets_of
 from treadle.ports.clock import NO_CRASH_POINTS
-from treadle.ports.observer import Observer
+from treadle.ports.observer import Observer, Progress
 from treadle.runtime.clock import SystemClock
 from treadle.settings import Settings
+from treadle.telemetry.behind import Behind
+from treadle.telemetry.progress import NoView, PlainView
+from treadle.telemetry.sinks import Aside, JsonLines, Recording
+from treadle.telemetry.spans import FirstIds, Spans
 
 TARGET = 1.05
 Observers = Callable[[Path], tuple[Observer, ...]]
@@ -56,6 +64,53 @@ SUBJECTS: dict[str, Observers] = {
     "json file": sinks("json:FOLDER/events.jsonl", EXAMPLE_API_KEY="not-a-secret-1234"),
     "opentelemetry, to nowhere": sinks("otel", OTEL_TRACES_EXPORTER="none"),
 }
+
+
+ALONE_TURNS, REPEATS = 500, 7
+
+
+async def recorded(turns: int) -> list[Progress]:
+    """What an observer is told of so many turns."""
+    told = Recording()
+    with tempfile.TemporaryDirectory() as name:
+        ledger = await open_store("memory:", NO_CRASH_POINTS)
+        runtime = Runtime(ledger, Settings(environ={}, state_dir=Path(name)), observers=(told,))
+        session = await runtime.start(loop(turns, "mutating", InstantModel(turns)), "Collect every record.")
+        await session.run()
+        await session.close()
+        await runtime.close()
+    return told.progress
+
+
+def alone() -> dict[str, float]:
+    """Microseconds a turn that each takes of a processor, the best of some tries: nothing else runs meanwhile."""
+    progress = asyncio.run(recorded(ALONE_TURNS))
+    redact = Redactor(secrets_of({"EXAMPLE_API_KEY": "not-a-secret-1234"})).redact
+
+    def spans() -> Observer:
+        ids = FirstIds()
+        return Spans(TracerProvider(id_generator=ids, shutdown_on_exit=False).get_tracer("bench"), ids, redact)
+
+    made: dict[str, Callable[[], Observer]] = {
+        "handing over to a sink": lambda: Aside(Recording()),
+        "handing over to the view": lambda: Behind(NoView()),
+        "bus": Bus,
+        "throughput": lambda: Throughput(SystemClock()),
+        "lines": lambda: PlainView(io.StringIO()),
+        "json lines": lambda: JsonLines(io.StringIO(), redact=redact, owned=True),
+        "spans": spans,
+    }
+    return {name: round(min(_spent(make(), progress) for _ in range(REPEATS)), 1) for name, make in made.items()}
+
+
+def _spent(observer: Observer, progress: list[Progress]) -> float:
+    """Of this thread: what a sink does on its own thread is not its caller's time."""
+    start = time.thread_time()
+    for one in progress:
+        observer.notify(one)
+    spent = (time.thread_time() - start) / ALONE_TURNS * 1e6
+    observer.close()
+    return spent
 
 
 class Toggling(InstantModel):
@@ -120,7 +175,11 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=2_000)
     parser.add_argument("--block", type=int, default=100)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--alone", action="store_true")
     given = parser.parse_args()
+    if given.alone:
+        print(json.dumps(alone(), indent=1))
+        return
     found: dict[str, Any] = {"target": TARGET}
     for name, make in SUBJECTS.items():
         found[name] = asyncio.run(one(given.turns, given.block, make))
