@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.commandline import CommandLine
+from support.commandline import InProcess
 from treadle.testing import ScriptedEndpoint, Turn
 
 FILE = """
@@ -46,7 +46,7 @@ def script(body: dict[str, Any]) -> Turn:
 
 @pytest.mark.req("FR-22")
 def test_a_childs_question_is_answered_at_the_child_and_both_go_on(tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path).git()
+    cli = InProcess(tmp_path).git()
     cli.write("loop.yaml", FILE)
     with ScriptedEndpoint(script) as endpoint:
         ran = cli("run", "--loop", "loop.yaml", "--base-url", endpoint.url, "Make it", "--json")

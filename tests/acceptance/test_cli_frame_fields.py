@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from support.commandline import CommandLine
+from support.commandline import InProcess
 from support.whole_frame import CONSTANT, GATE, LEASES, LESSON, TASK, endpoint_script, lesson, prepare
 from treadle.kernel.frame import FIELDS
 from treadle.ledger.lessons import SqliteLessons
@@ -18,7 +18,7 @@ from treadle.testing import ScriptedEndpoint
     "FR-01", "FR-08", "FR-12", "FR-13", "FR-14", "FR-15", "FR-16", "FR-17", "FR-18", "FR-20", "FR-21", "FR-27"
 )
 def test_every_field_is_seen_changing(tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path)
+    cli = InProcess(tmp_path)
     prepare(cli.workspace)
 
     async def teach() -> None:

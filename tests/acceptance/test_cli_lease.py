@@ -75,6 +75,27 @@ def test_a_person_revokes_and_what_is_wrong_is_refused(tmp_path: Path) -> None:
     assert cli("lease", "grant", "last", "fs.write:a").code == 2  # it has ended
 
 
+@pytest.mark.req("FR-12")
+def test_a_lease_that_has_expired_is_shown_as_such_and_covers_nothing(tmp_path: Path) -> None:
+    cli = InProcess(tmp_path).git()
+    script = [
+        Turn(text="First a question.", calls=[("ask_person", {"question": "Go?"})]),
+        Turn(calls=[("write_file", {"path": "made", "text": "x"})]),
+        Turn(calls=[("finish", {"summary": "tried"})]),
+    ]
+    with ScriptedEndpoint(script) as endpoint:
+        leases = ("--allow", "fs.read", "--may-ask", "fs.write")
+        model = ("--model", "openai:scripted", "--base-url", endpoint.url)
+        assert cli("run", "Try", "--check", "true", *model, *leases, "--json").code == 3
+        assert cli("lease", "grant", "last", "fs.write:made", "--for", "0.001s", "--as", "ann").code == 0
+        assert cli("lease", "ls", "last", "--json").document["leases"][-1]["expired"] is True
+        assert "expired" in cli("lease", "ls", "last").out
+        assert cli("answer", "last", "go", "--as", "ann").code == 0
+        assert cli("resume", "last", "--json").document["status"] == "done"
+    assert not (cli.workspace / "made").exists()
+    assert "no lease covers fs.write:made" in cli("log", "last", "--json").out
+
+
 def test_a_loop_file_says_what_may_be_touched(tmp_path: Path) -> None:
     cli = InProcess(tmp_path).git()
     cli.write(

@@ -162,8 +162,10 @@ def test_damaged_lessons_cost_a_run_its_lessons_and_nothing_else(tmp_path: Path)
     (cli.state / "treadle.db.lessons").write_bytes(b"no database at all " * 200)
     ran, _ = run(cli, [*WRONG, *RIGHT])
     assert ran.document["code"] == "accepted"
-    assert "no SQLite file" in cli("log", "last", "--kind", "lessons").out
-    assert cli("lessons", "ls").code != 0
+    assert "the lessons are damaged" in cli("log", "last", "--kind", "lessons").out
+    told = cli("lessons", "ls")
+    assert told.code != 0
+    assert "Move the file away" in told.err
 
 
 def judged(outcome: str) -> Any:

@@ -140,6 +140,10 @@ def test_a_worktree_that_somebody_deleted_is_made_anew(tmp_path: Path) -> None:
     (row,) = listed(cli)
     shutil.rmtree(row["folder"])
     assert listed(cli)[0]["files"] == "missing"
+    git(cli.workspace, "worktree", "prune")
+    git(cli.workspace, "branch", "-D", row["branch"])
+    told = cli("scope", "diff", "last")
+    assert (told.code, "are no more" in told.err) == (2, True)
     ran = cli("resume", "last", "--json", "-q")
     assert (ran.code, ran.document["scope"]["closed"]) == (0, "merged"), ran.err
     assert "scope.restored" in cli("log", "last").out
@@ -191,6 +195,18 @@ def test_submodules_stay_as_they_are_and_are_said_to_be_empty(tmp_path: Path) ->
     assert git(cli.workspace, "status", "--porcelain") == ""
     assert (cli.workspace / "sub" / "inner.txt").is_file()
     assert "a + b" in (cli.workspace / "kit.py").read_text()
+
+
+def test_what_is_written_inside_a_submodule_is_kept_and_said(tmp_path: Path) -> None:
+    cli = home(tmp_path)
+    repository(tmp_path / "inner", {"inner.txt": "x\n"})
+    git(cli.workspace, "submodule", "--quiet", "add", str(tmp_path / "inner"), "sub")
+    git(cli.workspace, "commit", "-qm", "a submodule")
+    ran = cli("run", "Mend", "--isolate", "--agent-command", "echo y > sub/new.txt", "--check", "true", "--json", "-q")
+    assert (ran.code, ran.document["scope"]["closed"]) == (0, "kept"), ran.err
+    assert "inside submodules is no part of it: sub" in ran.document["scope"]["note"]
+    (row,) = listed(cli)
+    assert (Path(row["folder"]) / "sub" / "new.txt").read_text() == "y\n"
 
 
 def test_a_folder_inside_a_repository_is_the_same_folder_of_the_worktree(tmp_path: Path) -> None:

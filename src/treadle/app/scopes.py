@@ -90,6 +90,11 @@ async def diff(row: ScopeRow) -> str:
     """Everything that it has changed since its base, what is not committed included. ScopeError."""
     here, isolation = Here(), row.isolation
     if row.files in ("branch", "missing"):
+        if not await here.text(isolation.origin, "rev-parse", "--verify", "-q", _ref(isolation), ok=(0, 1, 128)):
+            raise InputError(
+                f"Its worktree and its branch {isolation.branch} are no more, so there is nothing to show."
+                f" treadle resume {row.execution_id} makes them anew; treadle scope drop {row.execution_id} forgets them."
+            )
         asked = ("diff", "--no-ext-diff", isolation.base, _ref(isolation))
         return (await here.run(isolation.origin, *asked)).out.decode(errors="replace")
     await here.run(isolation.folder, "add", "-A", "-N")  # so that new files are shown as well

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -73,7 +74,7 @@ def leases_of(state: LoopState) -> dict[str, Any]:
     """As `--json` prints them."""
     from treadle.runtime.document import iso
 
-    ceiling = state.settings.ceiling
+    ceiling, now_us = state.settings.ceiling, time.time_ns() // 1000
     return {
         "ceiling": None if ceiling is None else list(ceiling),
         "leases": [
@@ -84,6 +85,7 @@ def leases_of(state: LoopState) -> dict[str, Any]:
                 "scope": lease.scope,
                 "by": lease.by,
                 "expires_at": None if lease.expires_at_us is None else iso(lease.expires_at_us),
+                "expired": lease.expires_at_us is not None and lease.expires_at_us <= now_us,
             }
             for lease in state.carried.leases
         ],
@@ -133,7 +135,7 @@ def _print(state: LoopState, *, json: bool) -> None:
     out = [f"ceiling  {'everything' if ceiling is None else ', '.join(ceiling) or 'nothing'}"]
     out += [
         f"{lease['op']:<7}  {lease['capability']:<32}  {lease['scope']:<4}  {lease['by']}"
-        + (f"  until {lease['expires_at']}" if lease["expires_at"] else "")
+        + (f"  {'expired' if lease['expired'] else 'until'} {lease['expires_at']}" if lease["expires_at"] else "")
         for lease in shown["leases"]
     ]
     sys.stdout.write("\n".join(out) + "\n")

@@ -207,6 +207,11 @@ class GitIsolated(Isolated):
 
     async def _closed(self, commit: str, message: str) -> Closed:
         facts, here = self.facts, self._here
+        if inside := await self._in_submodules():
+            names = ", ".join(inside)
+            return Closed(
+                "kept", f"what was written inside submodules is no part of it: {names}. It is still in {facts.folder}"
+            )
         if not commit or commit == facts.base:
             await drop_scope(here, facts)
             return Closed("unchanged")
@@ -221,6 +226,24 @@ class GitIsolated(Isolated):
             return Closed("kept", why)
         await drop_scope(here, facts)
         return Closed("merged")
+
+    async def _in_submodules(self) -> tuple[str, ...]:
+        """Submodules in which act has left something: neither trees nor the branch hold that, and it would go with the folder."""
+        folder = Path(self.facts.folder)
+        if not await to_thread.run_sync(Path(folder, ".gitmodules").is_file):
+            return ()
+        asked = ("config", "-z", "-f", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$")
+        listed = (await self._here.run(str(folder), *asked, ok=(0, 1))).out
+        paths = [os.fsdecode(one.partition(b"\n")[2]) for one in listed.split(b"\0") if one]
+        found: list[str] = []
+        for path in paths:
+            place = folder / path
+            if await to_thread.run_sync(Path(place, ".git").exists):
+                if await self._here.text(str(place), "status", "--porcelain", ok=(0, 128)):
+                    found.append(path)
+            elif await to_thread.run_sync(_holds_anything, place):
+                found.append(path)
+        return tuple(found)
 
     async def _common(self) -> Path:
         common = await self._here.text(self.facts.origin, "rev-parse", "--git-common-dir")
@@ -264,6 +287,10 @@ class GitIsolated(Isolated):
 
 def _said(answer: Answer) -> str:
     return (answer.err or answer.out).decode(errors="replace").strip()[-500:]
+
+
+def _holds_anything(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
 
 
 def _has_markers(file: Path) -> bool:

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import anyio.to_thread
 
+from treadle.core.errors import LedgerDamaged
 from treadle.core.lesson_events import OUTCOMES
 from treadle.kernel.track_record import standing
 from treadle.ports.lessons import Candidate, Lesson, Lessons, Match, Origin, Vote
@@ -154,7 +155,11 @@ class SqliteLessons(Lessons):
                     weakref.finalize(self, self._db.close)
                 return work(self._db)
         except (sqlite3.Error, OSError) as error:
-            raise fault(error, self._path or Path("memory")) from error
+            found = fault(error, self._path or Path("memory"))
+            if isinstance(found, LedgerDamaged):
+                advice = "Move the file away: lessons begin anew, and nothing else is in it."
+                found = LedgerDamaged(f"{self._path}: the lessons are damaged: {error}. {advice}")
+            raise found from error
 
 
 def _opened(path: Path | None, busy_timeout_s: float) -> sqlite3.Connection:

@@ -9,6 +9,7 @@ import msgspec
 from treadle.core import child_events as ce
 from treadle.core import events as ev
 from treadle.core import lesson_events as le
+from treadle.core.lease_events import LeaseChanged
 from treadle.core.messages import Compacted, ModelResponded, Prompted, ToolsFinished
 from treadle.core.settings import LoopSettings
 from treadle.core.spoken import count, duration, map_words, money, one_line
@@ -155,6 +156,11 @@ def _of_people(event: Any) -> str:
         case ev.Answered():
             said = f": {one_line(event.text, 120)}" if event.text else ""
             return f"{event.decision} by {one_line(event.actor, 40)}{said}"
+        case LeaseChanged():
+            lasts = "" if event.expires_at_us is None else f", for {duration(event.expires_at_us - event.at_us)}"
+            why = f": {one_line(event.reason, 80)}" if event.reason else ""
+            whose = one_line(event.actor or event.by, 40)
+            return f"{event.op} {one_line(event.capability, 100)} for this {event.scope}{lasts}, by {whose}{why}"
         case ev.Pinned():
             return f"pinned {one_line(event.label, 60)} by {one_line(event.actor, 40)}"
         case ev.Extended():
