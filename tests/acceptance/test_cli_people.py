@@ -133,12 +133,17 @@ def test_a_second_signal_ends_the_process_at_once(tmp_path: Path) -> None:
 
 
 HANGS = """
+import threading
 import anyio
 from treadle.cli.signals import Stopping
 
+def restore():
+    print("restored", flush=True)
+    threading.Event().wait()  # as a terminal that takes nothing would
+
 async def main():
     async with anyio.create_task_group() as group:
-        stopping = Stopping(lambda: print("restored", flush=True))
+        stopping = Stopping(restore)
         stopping.stop = lambda: print("asked to stop", flush=True)
         await group.start(stopping.watch)
         print("ready", flush=True)

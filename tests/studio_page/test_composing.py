@@ -18,6 +18,7 @@ def compose(loop: Loop) -> Loop:
 
 @pytest.mark.req("CV-01", "CV-02")
 def test_planning_is_the_one_entry_and_edges_are_those_of_the_table(compose: Loop) -> None:
+    """Case 51 of the field, too: there, edges could not be drawn by finger."""
     hands, page = compose.hands, compose.page
     area = hands.middle(".react-flow")
     hands.drag(hands.middle("[data-palette=planning]"), area)

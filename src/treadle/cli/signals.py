@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
@@ -12,6 +13,7 @@ import anyio
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
+RESTORE_S = 1.0  # for the terminal to be given back
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
@@ -36,5 +38,7 @@ class Stopping:
 
     def _at_once(self, number: signal.Signals) -> NoReturn:
         """Children of tools die with this process; what was committed is safe, and the next owner takes over the rest."""
-        self._restore()
+        restoring = threading.Thread(target=self._restore, daemon=True)
+        restoring.start()
+        restoring.join(RESTORE_S)  # a terminal that takes nothing keeps nobody
         os._exit(128 + number)
