@@ -58,6 +58,7 @@ async def test_an_owner_that_was_taken_over_and_back_does_not_wake_up_valid(ledg
     await commit(ledger, Batch(new, [record(1)]))
 
 
+@pytest.mark.req("RT-03")
 async def test_an_epoch_of_another_process_cannot_be_borrowed(ledger, other):
     own = await started(ledger)
     assert isinstance(await submit(other, Batch(own, [record(1)])), StaleEpoch)

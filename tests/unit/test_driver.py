@@ -34,8 +34,11 @@ from treadle.core.errors import (
     ToolError,
 )
 from treadle.kernel.steering import Answer, Cancel, Extend, Pause
+from treadle.ledger.inmemory import InMemoryLedger
 from treadle.models.prices import parse_price
+from treadle.ports.ledger import Ownership
 from treadle.ports.toolset import ToolContext
+from treadle.settings import Settings
 from treadle.testing import Fault, ScriptedModel, Turn
 
 
@@ -342,6 +345,37 @@ def test_a_fenced_owner_commits_nothing_more(tmp_path: Path) -> None:
 
     store = f"sqlite:///{tmp_path / 't.db'}"
     in_runtime(store, tmp_path, test)
+
+
+class Lapsed(InMemoryLedger):
+    """A store in which the lease of an owner lapses once it has begun."""
+
+    away = False
+
+    def lapsed(self) -> bool:
+        return self.away
+
+    async def confirm(self, ownership: Ownership) -> None:
+        raise StaleEpoch("it is another's")
+
+
+@pytest.mark.req("RT-03")
+def test_an_owner_whose_lease_has_lapsed_asks_before_it_pays_and_stops_where_it_is_no_longer_its_own(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        ledger, model = Lapsed(), scripted(PLAN, DONE)
+        made = Runtime(ledger, Settings(environ={}, state_dir=tmp_path))
+        session = await made.start(a_loop(model), "the task")
+        ledger.away = True
+        with pytest.raises(StaleEpoch):
+            await session.run()
+        assert model.requests == 0
+        with pytest.raises(StaleEpoch):
+            await session.journal.flush()
+        await made.close()
+
+    anyio.run(main)
 
 
 @pytest.mark.req("FR-25")

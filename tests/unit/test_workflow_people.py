@@ -113,6 +113,17 @@ def test_all_decisions_are_checked_before_any_is_applied(place: Place) -> None:
         place.resume(flow, decisions=[good])
 
 
+@pytest.mark.req("TC-22")
+def test_a_decision_is_on_the_task_that_it_names_and_a_pause_has_its_own_people(place: Place) -> None:
+    flow = Workflow("two", [ApprovalTask("a", "A?"), PauseTask("b", prompt="B?", actors=("bob",))])
+    result = place.run(flow)
+    with pytest.raises(AnswerRefused, match="does not ask"):
+        place.resume(flow, decisions=[decide(result, task="a", request_id="b.q1", actor="bob")])
+    with pytest.raises(AnswerRefused, match="may not decide"):
+        place.resume(flow, decisions=[decide(result, task="b", request_id="b.q1", actor="ada")])
+    assert [q["request_id"] for q in place.resume(flow).questions] == ["a.q1", "b.q1"]
+
+
 def asking(log: list[Any]) -> Workflow:
     async def attempt(ctx: Any, feedback: str | None) -> str:
         talk = ctx.interaction
