@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from treadle import Agent, Command, Judge, Loop, Person, accept
-from treadle.app.build import Built, build
+from treadle.app.build import Built, build, with_task
 from treadle.core.errors import ConfigurationError, DefinitionError
 from treadle.core.settings import Limits, Policy
 from treadle.runtime.clock import SystemClock
@@ -57,6 +57,23 @@ def test_each_actor_has_the_policy_that_it_was_given_and_the_loop_limits_of_its_
     assert settings.evaluate_policy == Policy(max_turns=5, max_cost_usd=Decimal("0.2"), max_duration_us=6_000_000)
     total = Limits(max_turns=7, max_cost_usd=Decimal("0.3"), max_duration_us=8_000_000, max_tokens=9)
     assert settings.limits == total
+
+
+@pytest.mark.req("AG-09")
+@pytest.mark.parametrize(
+    ("said", "task", "must", "required"),
+    [
+        (None, "Fix the bug", True, False),
+        (None, "Explain the bug", False, False),
+        (False, "Fix the bug", False, False),
+        (True, "Explain the bug", True, True),
+    ],
+)
+def test_whether_a_task_must_change_something_is_decided_from_its_words_or_said(
+    tmp_path: Path, said: bool | None, task: str, must: bool, required: bool
+) -> None:
+    settings = with_task(built(tmp_path).settings, said, task)
+    assert (settings.must_change, settings.edit_required) == (must, required)
 
 
 @pytest.mark.req("FR-25")

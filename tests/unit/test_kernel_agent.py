@@ -71,17 +71,18 @@ def test_a_failed_act_has_no_exit_so_the_next_round_is_a_new_agent() -> None:
 
 
 @pytest.mark.req("AG-04")
-def test_each_band_gives_one_wrap_up_message_and_the_first_leaves_two_turns() -> None:
-    own = AgentSettings(max_turns_per_act=10)
-    machine = Machine(turns=[PLAN, *([call("a")] for _ in range(10))], verdicts=[True]).start(act_agent=own)
+@pytest.mark.parametrize(("cap", "told"), [(10, [8, 9]), (15, [12, 13])])  # at 80 and 90 per cent, or the turn before
+def test_each_band_gives_one_wrap_up_message_and_the_first_leaves_two_turns(cap: int, told: list[int]) -> None:
+    own = AgentSettings(max_turns_per_act=cap)
+    machine = Machine(turns=[PLAN, *([call("a")] for _ in range(cap))], verdicts=[True]).start(act_agent=own)
     machine.to(act.RunCheck)
     warned = [
         sum(isinstance(e, ModelResponded) for e in machine.events[:i]) - 1
         for i, e in enumerate(machine.events)
         if isinstance(e, Prompted) and e.origin == "wrap-up"
     ]
-    assert warned == [8, 9]
-    assert "2 turns are left" in next(e.text for e in machine.seen(Prompted) if e.origin == "wrap-up")
+    assert warned == told
+    assert f"{cap - told[0]} turns are left" in next(e.text for e in machine.seen(Prompted) if e.origin == "wrap-up")
 
 
 @pytest.mark.req("AG-04")

@@ -150,13 +150,13 @@ def test_an_evaluators_policy_trips_on_its_own_turns_and_not_on_acts(cap: int) -
     assert (state.act.turns, state.total.turns) == (3, 3 + cap)
 
 
-@pytest.mark.req("FR-08")
+@pytest.mark.req("FR-08", "AG-03")
 def test_counters_go_on_after_an_extension_and_only_the_limit_moves() -> None:
     machine = Machine(turns=one_round([call("a")]), verdicts=[True]).start(act_policy=Policy(max_turns=2))
     assert machine.rest().code == "limit"
     machine.emit(ev.Extended(actor="ada", max_turns=9))
     assert (machine.state.status, machine.state.act.turns) == ("running", 2)
-    assert machine.state.agent.state == "executing"
+    assert (machine.state.agent.state, machine.state.agent.iteration) == ("executing", 1)
     assert machine.rest().code == "accepted"
     assert machine.state.act.turns == 3
 
