@@ -347,6 +347,37 @@ def test_a_fenced_owner_commits_nothing_more(tmp_path: Path) -> None:
     in_runtime(store, tmp_path, test)
 
 
+@pytest.mark.req("AG-22")
+def test_reads_of_a_batch_run_at_once_and_their_results_come_in_the_order_of_the_calls(
+    store: str, tmp_path: Path
+) -> None:
+    second = anyio.Event()
+
+    @tool(kind="read")
+    async def slow() -> str:
+        """Waits for the other."""
+        await second.wait()
+        return "slow"
+
+    @tool(kind="read")
+    async def quick() -> str:
+        """Does not wait."""
+        second.set()
+        return "quick"
+
+    async def test(runtime: Runtime) -> None:
+        model = scripted(PLAN, Turn(calls=[("slow", {}), ("quick", {})], usage=FEE), DONE)
+        loop = Loop(name="test", act=Agent(model=model, tools=(slow, quick)), evaluate=lambda ctx, output: accept())
+        session = await runtime.start(loop, "the task")
+        assert (await session.run())["code"] == "accepted"
+        await session.close()
+        records = await runtime.ledger.records(session.execution_id)
+        body = next(record.body for record in records if record.kind == "tools.finished")
+        assert body.index(b'"slow"') < body.index(b'"quick"')
+
+    in_runtime(store, tmp_path, test)
+
+
 class Lapsed(InMemoryLedger):
     """A store in which the lease of an owner lapses once it has begun."""
 
