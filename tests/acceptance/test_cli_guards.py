@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.commandline import CommandLine, Ran
+from support.commandline import InProcess, Ran
 from treadle.testing import Fault, ScriptedEndpoint, Turn
 
 LOOK = Turn(calls=[("read_file", {"path": "kit.py"})])
@@ -16,7 +16,7 @@ DONE = Turn(calls=[("finish", {"summary": "done"})])
 PLAN = Turn(text="I look first.")
 
 
-def run(cli: CommandLine, endpoint: ScriptedEndpoint, *more: str, **options: Any) -> Ran:
+def run(cli: InProcess, endpoint: ScriptedEndpoint, *more: str, **options: Any) -> Ran:
     cli.write("kit.py", "41\n")
     return cli(
         "run", "Fix the answer", "--check", "grep -q 42 kit.py", "--model", "openai:small", "--base-url", endpoint.url,
@@ -26,7 +26,7 @@ def run(cli: CommandLine, endpoint: ScriptedEndpoint, *more: str, **options: Any
 
 @pytest.mark.req("AG-11", "AG-17")
 def test_it_is_told_then_stopped_and_goes_on_when_the_threshold_is_raised(tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path).git()
+    cli = InProcess(tmp_path).git()
     with ScriptedEndpoint([PLAN, *[LOOK] * 9, FIX, DONE]) as endpoint:
         ran = run(cli, endpoint)
         assert (ran.code, ran.document["code"]) == (1, "thrash")
@@ -43,7 +43,7 @@ def test_it_is_told_then_stopped_and_goes_on_when_the_threshold_is_raised(tmp_pa
 
 @pytest.mark.req("AG-11", "FR-21")
 def test_a_kill_keeps_counters_and_the_ladder_takes_over_once(tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path).git()
+    cli = InProcess(tmp_path).git()
     with ScriptedEndpoint([PLAN, *[LOOK] * 8, FIX, DONE]) as endpoint:
         killed = run(cli, endpoint, "--escalate-to", "openai:big", environ={"TREADLE_CRASH_AT": "before-model:7"})
         assert killed.code != 0
@@ -58,7 +58,7 @@ def test_a_kill_keeps_counters_and_the_ladder_takes_over_once(tmp_path: Path) ->
 
 @pytest.mark.req("AG-11")
 def test_a_prompt_that_is_refused_as_too_long_is_compacted_once_and_then_it_ends(tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path).git()
+    cli = InProcess(tmp_path).git()
     body = {"error": {"message": "maximum context length exceeded", "code": "context_length_exceeded"}}
     with ScriptedEndpoint(lambda _: Fault(status=400, body=body)) as endpoint:
         ran = run(cli, endpoint)
@@ -80,7 +80,7 @@ def test_a_prompt_that_is_refused_as_too_long_is_compacted_once_and_then_it_ends
 def test_wrong_thresholds_and_ladders_are_refused_before_anything_starts(
     tmp_path: Path, wrong: tuple[str, str]
 ) -> None:
-    cli = CommandLine(tmp_path).git()
+    cli = InProcess(tmp_path).git()
     with ScriptedEndpoint([PLAN]) as endpoint:
         ran = run(cli, endpoint, *wrong)
         assert (ran.code, ran.out) == (2, "")

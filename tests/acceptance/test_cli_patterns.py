@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from support.commandline import CommandLine
+from support.commandline import InProcess
 from treadle.testing import ScriptedEndpoint, Turn
 
 WRONG = "treadle: 1\ntask: t\nact:\n  agent_command: ./agent\n  on_invalid: stop_batch\nverify: {check: make}\n"
 
 
 def test_a_person_reads_all_patterns_and_one_of_them(tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path)
+    cli = InProcess(tmp_path)
     listed = cli("patterns")
     assert listed.code == 0
     assert sum(line.startswith("agent-") for line in listed.out.splitlines()) == 20
@@ -38,7 +38,7 @@ def test_a_person_reads_all_patterns_and_one_of_them(tmp_path: Path) -> None:
 
 
 def test_a_loop_file_is_refused_with_2_and_the_line_or_passes_with_warnings(tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path)
+    cli = InProcess(tmp_path)
     wrong = cli("lint", str(cli.write("wrong.yaml", WRONG)))
     assert wrong.code == 2
     assert "wrong.yaml:5:3: error: act.on_invalid needs ToolCall, and nothing here produces it" in wrong.out
@@ -58,7 +58,7 @@ def test_a_loop_file_is_refused_with_2_and_the_line_or_passes_with_warnings(tmp_
 
 @pytest.mark.req("AG-07")
 def test_the_padlock_of_a_loop_file_holds_act_back_until_its_plan_is_approved(tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path).git()
+    cli = InProcess(tmp_path).git()
     script = [
         Turn(text="I write.", calls=[("write_file", {"path": "a.txt", "text": "a"})]),
         Turn(calls=[("write_plan", {"steps": [{"title": "write it", "check": "test -f a.txt"}]})]),

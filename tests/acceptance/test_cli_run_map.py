@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from support.commandline import CommandLine
+from support.commandline import InProcess
 from treadle.testing import ScriptedEndpoint, Turn
 
 TURNS = [Turn(text="I know where."), Turn(calls=[("finish", {"summary": "done"})])]
 SECRET = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
 
 
-def workspace(home: Path, files: int = 30) -> CommandLine:
-    cli = CommandLine(home).git()
+def workspace(home: Path, files: int = 30) -> InProcess:
+    cli = InProcess(home).git()
     for number in range(files):
         cli.write(f"module_{number}.py", f"class Part{number}:\n    def step_{number}(self):\n        return 1\n" * 9)
     return cli
 
 
-def run(cli: CommandLine, endpoint: ScriptedEndpoint, *more: str, environ: dict[str, str] | None = None) -> Any:
+def run(cli: InProcess, endpoint: ScriptedEndpoint, *more: str, environ: dict[str, str] | None = None) -> Any:
     flags = ("--check", "true", "--model", "openai:scripted", "--base-url", endpoint.url, "--price", "1,2", *more)
     return cli("run", "Make step_17 faster", *flags, environ=environ)
 
@@ -34,7 +34,7 @@ def first_prompts(endpoint: ScriptedEndpoint) -> list[str]:
     return [one if isinstance(one, str) else "".join(part["text"] for part in one) for one in found]
 
 
-def map_of(cli: CommandLine) -> Any:
+def map_of(cli: InProcess) -> Any:
     return cli("show", "last", "--round", "1", "--json").document["map"]
 
 
@@ -102,7 +102,7 @@ def test_where_a_map_is_not_worth_it_the_prompt_is_the_task(
 
 
 def test_a_folder_without_git_is_mapped_when_it_is_asked_for(tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path)
+    cli = InProcess(tmp_path)
     cli.write("alone.py", "def step_17():\n    return 1\n")
     with ScriptedEndpoint(TURNS) as endpoint:
         assert run(cli, endpoint).code == 0
@@ -131,5 +131,5 @@ def test_a_secret_in_a_file_is_not_in_the_map(tmp_path: Path) -> None:
     ],
 )
 def test_a_budget_that_makes_no_sense_is_refused(tmp_path: Path, flags: tuple[str, ...], said: str) -> None:
-    ran = CommandLine(tmp_path)("run", "Do it", "--check", "true", *flags)
+    ran = InProcess(tmp_path)("run", "Do it", "--check", "true", *flags)
     assert (ran.code, said in ran.err) == (2, True), ran.err

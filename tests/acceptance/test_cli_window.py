@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.commandline import CommandLine
+from support.commandline import InProcess
 from treadle.core.usage import Usage
 from treadle.testing import Fault, ScriptedEndpoint, Turn
 
@@ -35,19 +35,19 @@ class Reader:
         return Turn(text="I read on. " * 30, calls=[("read_file", {"path": f"page{self.turns}.txt"})])
 
 
-def book(cli: CommandLine) -> None:
+def book(cli: InProcess) -> None:
     for number in range(45):
         cli.write(f"page{number}.txt", f"page {number}\n{PAGE}")
 
 
-def start(cli: CommandLine, endpoint: ScriptedEndpoint, *more: str) -> Any:
+def start(cli: InProcess, endpoint: ScriptedEndpoint, *more: str) -> Any:
     model = ("--model", "openai:m", "--base-url", endpoint.url, "--price", "10,20")
     return cli("run", "Read the book", *model, "--check", "true", "--window", str(WINDOW), "--json", "-q", *more)
 
 
 @pytest.mark.req("AG-12", "AG-13")
 def test_many_turns_in_a_small_window_end_accepted_with_the_right_accounts(tmp_path: Path) -> None:
-    cli, reader = CommandLine(tmp_path), Reader(40)
+    cli, reader = InProcess(tmp_path), Reader(40)
     book(cli)
     with ScriptedEndpoint(reader) as endpoint:
         ran = start(cli, endpoint)
@@ -69,7 +69,7 @@ def test_many_turns_in_a_small_window_end_accepted_with_the_right_accounts(tmp_p
 
 
 def test_without_compaction_the_same_run_outgrows_its_window(tmp_path: Path) -> None:
-    cli, reader = CommandLine(tmp_path), Reader(40)
+    cli, reader = InProcess(tmp_path), Reader(40)
     book(cli)
     with ScriptedEndpoint(reader) as endpoint:
         start(cli, endpoint, "--compact", "off")
@@ -78,7 +78,7 @@ def test_without_compaction_the_same_run_outgrows_its_window(tmp_path: Path) -> 
 
 @pytest.mark.req("AG-12")
 def test_a_person_has_a_waiting_execution_compacted(tmp_path: Path) -> None:
-    cli, reader = CommandLine(tmp_path), Reader(12)
+    cli, reader = InProcess(tmp_path), Reader(12)
     book(cli)
     with ScriptedEndpoint(reader) as endpoint:
         model = ("--model", "openai:m", "--base-url", endpoint.url, "--price", "10,20")
@@ -96,7 +96,7 @@ def test_a_person_has_a_waiting_execution_compacted(tmp_path: Path) -> None:
 
 @pytest.mark.req("AG-14")
 def test_what_the_provider_had_in_its_cache_is_shown(tmp_path: Path) -> None:
-    cli, usage = CommandLine(tmp_path), Usage(input_tokens=2_000, output_tokens=20, cache_read_tokens=1_500)
+    cli, usage = InProcess(tmp_path), Usage(input_tokens=2_000, output_tokens=20, cache_read_tokens=1_500)
     book(cli)
     turns = [Turn(calls=[("read_file", {"path": f"page{number}.txt"})], usage=usage) for number in range(3)]
     with ScriptedEndpoint([*turns, Turn(calls=[("finish", {"summary": "read"})], usage=usage)]) as endpoint:
@@ -116,6 +116,6 @@ def test_what_the_provider_had_in_its_cache_is_shown(tmp_path: Path) -> None:
     ],
 )
 def test_bad_settings_of_the_window_start_nothing(tmp_path: Path, flags: tuple[str, ...], said: str) -> None:
-    ran = CommandLine(tmp_path)("run", "x", "--model", "openai:m", "--check", "true", *flags)
+    ran = InProcess(tmp_path)("run", "x", "--model", "openai:m", "--check", "true", *flags)
     assert ran.code == 2
     assert said in ran.err
