@@ -374,9 +374,9 @@ def test_a_family_is_listed_and_shown_together(tmp_path: Path) -> None:
         ((shown),) = document["children"]
         assert (shown["execution_id"], shown["open"], shown["waits_for"]) == (child, True, "question")
         assert [row.execution_id for row in await whole(runtime.ledger, ())] == ["parent"]
-        assert await Abandoned(runtime.ledger).find() == []
+        assert await Abandoned(runtime.ledger, print).find() == []
         assert state.pending is not None
         await runtime.steer(child, Answer(request_id=state.pending.id[17:], decision="answer", text="a", actor="eve"))
-        assert [row.execution_id for row in await Abandoned(runtime.ledger).find()] == ["parent"]
+        assert [row.execution_id for row in await Abandoned(runtime.ledger, print).find()] == ["parent"]
 
     in_runtime("memory:", tmp_path, test)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from treadle.kernel.states import LoopState
 from treadle.ports.ledger import ExecutionRow, Ledger
 
 from .definition import defined, workflow_of
-from .listing import listed, parents_of, state_of
+from .listing import UNREADABLE, listed, parents_of, state_of
 from .runtime import Reopening
 from .workflow_runtime import workflows_of
 
@@ -30,10 +31,13 @@ def standing(document: dict[str, Any]) -> Standing:
 
 
 class Abandoned:
-    """Finds executions without an owner that go on by themselves. What does not is looked at again when it has grown."""
+    """Finds executions without an owner that go on by themselves. What does not is looked at again when it has grown.
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    One that cannot be read here, since a newer Treadle has gone on with it, is left alone, and `say` is told why.
+    """
+
+    def __init__(self, ledger: Ledger, say: Callable[[str], None]) -> None:
+        self._ledger, self._say = ledger, say
         self._left: dict[str, int] = {}  # execution -> its head when it was left alone
 
     async def find(self) -> list[ExecutionRow]:
@@ -42,7 +46,11 @@ class Abandoned:
         for row in await self._ledger.rows():
             if row.owner_alive or not row.head or self._left.get(row.execution_id) == row.head:
                 continue
-            entry = await listed(self._ledger, row)
+            try:
+                entry = await listed(self._ledger, row)
+            except UNREADABLE as error:
+                self._say(f"{row.execution_id}: left alone: {error}")
+                entry = None
             if entry is not None and standing(entry.document) == "goes on":
                 found.append(row)
             else:

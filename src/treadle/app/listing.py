@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from treadle.core.codec import decode
+from treadle.core.errors import LedgerDamaged, LedgerTooNew, TreadleError
 from treadle.core.events import LoopStarted
 from treadle.core.workflow_events import ChildStarted
 from treadle.kernel.states import LoopState
@@ -19,6 +20,7 @@ from treadle.runtime.workflow_document import document as workflow_document
 from treadle.runtime.workflow_journal import KIND, load_workflow
 
 AnyState = LoopState | WorkflowState
+UNREADABLE = (LedgerTooNew, LedgerDamaged)  # one execution's fault, a newer Treadle's perhaps; the others go on
 CHILD_ID = 16  # characters; ids that were drawn by chance are shorter
 PAGE = 5_000
 
@@ -61,13 +63,25 @@ async def listing(ledger: Ledger, *, limit: int | None = None, status: str = "")
     found: list[Listed] = []
     rows = await ledger.rows(limit=None if status else limit)
     for row in rows:
-        entry = await listed(ledger, row)
+        try:
+            entry = await listed(ledger, row)
+        except UNREADABLE as error:
+            entry = _unreadable(row, error)
         if entry is not None and status in ("", entry.document["status"]):
             found.append(entry)
         if limit is not None and len(found) >= limit:
             break
     parents = await parents_of(ledger, [one.document["execution_id"] for one in found])
     return [_inside(one, parents.get(one.document["execution_id"])) for one in found]
+
+
+def _unreadable(row: ExecutionRow, error: TreadleError) -> Listed:
+    """What its last summary says, and that it is no more than that."""
+    bare: dict[str, Any] = {"execution_id": row.execution_id, "pending": None, "rounds": 0, "task": ""}
+    bare |= dict.fromkeys(("cost_usd", "in_doubt_usd"), Decimal(0))
+    known: dict[str, Any] = json.loads(row.summary.body, parse_float=Decimal) if row.summary else {}
+    told = {"status": "unreadable", "code": "", "fault": str(error)}
+    return Listed({**bare, **known, **told}, row.created_us, row.owner_alive)
 
 
 def _inside(one: Listed, parent: Parent | None) -> Listed:

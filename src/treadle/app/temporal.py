@@ -68,7 +68,7 @@ class LedgerStore(Store):
 
     def __init__(self, runtime: Runtime, say: Say) -> None:
         self._runtime, self._say = runtime, say
-        self._abandoned = Abandoned(runtime.ledger)
+        self._abandoned = Abandoned(runtime.ledger, say)
         self._rung: dict[str, tuple[int, int]] = {}  # execution -> (head, wall time) when it was rung for
 
     async def claim(self, execution_id: str) -> Advancing | Step:

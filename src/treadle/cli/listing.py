@@ -116,6 +116,8 @@ def status_words(document: dict[str, Any]) -> tuple[str, str]:
     if status == "running":
         alive = document.get("owner_alive", True)
         return ("running", STYLES["blue"]) if alive else ("running (owner gone: resume)", STYLES["amber"])
+    if status == "unreadable":
+        return "unreadable (see show)", STYLES["red"]
     label = status if code in (status, "") else f"{status}, {code}"
     pending: dict[str, Any] | None = document["pending"]
     if pending and pending.get("child"):

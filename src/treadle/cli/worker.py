@@ -103,7 +103,7 @@ class Worker:
         from treadle.app.claiming import Abandoned
 
         self.runtime, self.group, self.room = runtime, group, room
-        self._abandoned = Abandoned(runtime.ledger)
+        self._abandoned = Abandoned(runtime.ledger, _say)
         self._busy: set[str] = set()
         self._retry_s: dict[str, float] = {}
 

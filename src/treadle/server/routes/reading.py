@@ -38,7 +38,7 @@ async def executions(
     limit: Annotated[int, Query(ge=1, le=1_000)] = 200,
 ) -> schemas.ExecutionsOut:
     """The fleet, newest first."""
-    known = await listing(studio.ledger)
+    known = [one for one in await listing(studio.ledger) if one.document["status"] != "unreadable"]  # ls names those
     counts: dict[str, int] = {}
     for one in known:
         counts[one.document["status"]] = counts.get(one.document["status"], 0) + 1
