@@ -223,7 +223,7 @@ class Harness:
             rows = await self._rows("SELECT name, epoch FROM treadle_executions WHERE owner LIKE %s", f"%:{victim.pid}")
         except psycopg.Error:
             return
-        free = sum(not one.stopped and one is not victim for one in self.workers)
+        free = sum(one.pid in self.owners and not one.stopped and one is not victim for one in self.workers)
         for name, epoch in rows:
             self.takeovers.append(Takeover(name, how, epoch, time.monotonic(), disturbed=free == 0))
 
@@ -248,9 +248,7 @@ class Harness:
             for one in self.takeovers:
                 if one.seconds is None and (epochs[one.execution][0] > one.epoch or epochs[one.execution][1] is None):
                     one.seconds = now - one.struck
-            self.over = all(
-                body and b'"status":"running"' not in body and token is None for _, _, token, body, _ in rows
-            )
+            self.over = all(body and b'"status":"running"' not in body for _, _, _, body, _ in rows)
 
     async def _end(self) -> None:
         for worker in self.workers:
