@@ -9,22 +9,16 @@ import anyio
 import pytest
 
 from support.crashing import DieAt, Died, Lives
-from support.driving import DONE, LOOK, PLAN, scripted
-from support.families import (
-    A_TURN,
-    ASK,
-    FORK,
-    family,
-    only_child,
-    resumed,
-    started,
-)
-from treadle import Loop
+from support.driving import DONE, FEE, LOOK, PLAN, Hanging, in_runtime, scripted
+from support.families import A_TURN, ASK, FORK, family, only_child, results_of, resumed, started
+from support.whole_frame import prepare
+from treadle import Agent, Loop
 from treadle.app.carry import as_it_is, export, import_family, read_export
 from treadle.app.runtime import Runtime
 from treadle.core.errors import LedgerError
 from treadle.kernel.states import LoopState
 from treadle.kernel.steering import Answer, Cancel
+from treadle.testing import Turn
 from treadle.testing.bill import read_bill
 from treadle.testing.crash import CHILD_POINTS
 
@@ -105,3 +99,44 @@ def test_a_parked_parent_is_carried_to_another_store_with_its_children(tmp_path:
             assert (state.status, state.total.turns) == ("done", 9)
 
     anyio.run(main)
+
+
+@pytest.mark.req("FR-22", "RT-02")
+def test_a_worker_that_hands_over_stops_a_child_at_work_and_another_goes_on_with_both(tmp_path: Path) -> None:
+    async def test(runtime: Runtime) -> None:
+        child = Hanging(PLAN, LOOK)
+        session = await runtime.start(family(scripted(PLAN, FORK, DONE), child), "Do it.", execution_id="parent")
+        async with anyio.create_task_group() as group:
+            group.start_soon(session.run)
+            await child.asked.wait()
+            session.driver.hand_over()
+        await session.close()
+        assert session.state.status == "running"
+        assert session.state.total.turns == 4
+        state = await resumed(runtime, family(scripted(PLAN, FORK, DONE), scripted(PLAN, LOOK, LOOK, DONE)))
+        assert (state.status, state.total.turns) == ("done", 7)
+        assert state.total.in_doubt.requests == 1
+
+    in_runtime("memory:", tmp_path, test)
+
+
+@pytest.mark.req("FR-16", "FR-22")
+def test_what_an_isolated_child_has_made_arrives_in_its_parents_workspace(tmp_path: Path) -> None:
+    prepare(tmp_path / "workspace")
+    write = Turn(calls=[("write_file", {"path": "made.txt", "text": "by the child\n"})], usage=FEE)
+
+    async def test(runtime: Runtime) -> None:
+        scout = Loop(
+            name="scout", act=Agent(model=scripted(PLAN, write, DONE)), evaluate="test -f made.txt", isolate=True
+        )
+        loop = family(scripted(PLAN, FORK, DONE), scout, workspace=tmp_path / "workspace", evaluate="test -f made.txt")
+        state = await started(runtime, loop)
+        child = await runtime.state(only_child(state))
+        assert (state.status, child.status) == ("done", "done")
+        assert child.scope is not None
+        assert child.scope.closed == "merged"
+        assert child.workspace != state.workspace
+        (result,) = await results_of(runtime, "parent", "fork")
+        assert result.changed == ("made.txt",)
+
+    in_runtime("memory:", tmp_path, test)

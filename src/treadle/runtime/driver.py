@@ -12,7 +12,7 @@ from treadle.core.errors import InputError, LedgerError
 from treadle.effects.loop import LoopEffects
 from treadle.kernel import actions as act
 from treadle.kernel.budget import remaining_us
-from treadle.kernel.loop import at_boundary, next_actions
+from treadle.kernel.loop import may_yield, next_actions
 from treadle.kernel.steering import decode, to_event
 from treadle.ports.clock import Clock, CrashPoints
 
@@ -61,8 +61,10 @@ class Driver:
         self._stop("signal")
 
     def hand_over(self) -> None:
-        """Asks it to rest at the next boundary, running as it is, so that another owner goes on."""
+        """Asks it to rest at the next boundary, running as it is, so that another owner goes on. A child at work is stopped for it."""
         self._yielding = True
+        if self.journal.state.child is not None:
+            self._stop("cancelled")
 
     def _stop(self, why: Literal["signal", "cancelled"]) -> None:
         self._why = self._why or why
@@ -115,7 +117,7 @@ class Driver:
         journal = self.journal
         while True:
             self._heed()
-            if self._yielding and journal.state.status == "running" and at_boundary(journal.state):
+            if self._yielding and journal.state.status == "running" and may_yield(journal.state):
                 await journal.flush()
                 return act.Wait(kind="hand-over")
             action = next_actions(journal.state)[0]
