@@ -97,6 +97,12 @@ def held(state: LoopState) -> tuple[Held, ...]:
     return (Held(ceiling=state.settings.ceiling, leases=state.carried.leases), *state.above)
 
 
+def may_yield(state: LoopState) -> bool:
+    """Whether another owner can go on from here, nothing being in doubt: a call waits for a child, and that rests."""
+    account = state.child
+    return account is not None and not account.running and not state.agent.running
+
+
 def _used_up(room: Allowance) -> bool:
     return room.turns == 0 or room.tokens == 0 or room.us == 0 or (room.usd is not None and room.usd <= 0)
 

@@ -66,12 +66,6 @@ def _out_of_time(state: LoopState) -> bool:
     return state.agent.step == "tools" and not state.agent.running and remaining_us(state) == 0
 
 
-def may_yield(state: LoopState) -> bool:
-    """Whether another owner can go on from here with nothing in doubt: a boundary, or a call that waits for a child that rests."""
-    account = state.child
-    return at_boundary(state) or (account is not None and not account.running and not state.agent.running)
-
-
 def _act(state: LoopState) -> Action:
     if state.baseline is None:
         if state.settings.baseline:

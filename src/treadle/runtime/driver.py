@@ -12,7 +12,9 @@ from treadle.core.errors import InputError, LedgerError
 from treadle.effects.loop import LoopEffects
 from treadle.kernel import actions as act
 from treadle.kernel.budget import remaining_us
-from treadle.kernel.loop import may_yield, next_actions
+from treadle.kernel.children import may_yield
+from treadle.kernel.loop import at_boundary, next_actions
+from treadle.kernel.states import LoopState
 from treadle.kernel.steering import decode, to_event
 from treadle.ports.clock import Clock, CrashPoints
 
@@ -117,7 +119,7 @@ class Driver:
         journal = self.journal
         while True:
             self._heed()
-            if self._yielding and journal.state.status == "running" and may_yield(journal.state):
+            if self._yielding and journal.state.status == "running" and _may_yield(journal.state):
                 await journal.flush()
                 return act.Wait(kind="hand-over")
             action = next_actions(journal.state)[0]
@@ -252,6 +254,10 @@ class Driver:
                 self._stop("cancelled")
             else:
                 journal.emit(event, taken=posted.id)
+
+
+def _may_yield(state: LoopState) -> bool:
+    return at_boundary(state) or may_yield(state)
 
 
 def _only(errors: BaseExceptionGroup[BaseException]) -> BaseException:
