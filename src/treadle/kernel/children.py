@@ -13,9 +13,9 @@ from treadle.core.child_events import ChildEnded, ChildIntended, ChildUsed, Chil
 from treadle.core.digests import child_id
 from treadle.core.endings import is_final
 from treadle.core.errors import InvalidStateTransition
-from treadle.core.events import Suspended, ToolsFinished
+from treadle.core.events import Suspended
 from treadle.core.lease_events import Held
-from treadle.core.messages import ToolCall, ToolResult
+from treadle.core.messages import ToolCall, ToolResult, ToolsFinished
 from treadle.core.usage import NO_USAGE, ZERO_USD, Usage
 from treadle.core.values import replace
 
