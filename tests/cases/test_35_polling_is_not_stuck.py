@@ -15,6 +15,7 @@ from treadle.testing import ScriptedEndpoint, Turn
 ASK = Turn(calls=[("build_status", {})], usage=FEE)
 
 
+@pytest.mark.req("AG-11")
 @pytest.mark.parametrize("polling", [True, False])
 def test_a_tool_that_is_made_for_polling_may_give_the_same_for_long(polling: bool, tmp_path: Path) -> None:
     @tool(kind="read", polling=polling)

@@ -23,16 +23,16 @@ from support.driving import (
 )
 from treadle import Agent, Loop, accept, tool
 from treadle.app.runtime import Reopening, Runtime, resting
-from treadle.core.errors import (
-    OutsideRound,
-)
+from treadle.core.errors import OutsideRound, ToolError
 from treadle.core.events import ModelFailed, ModelIntended
 from treadle.kernel.actions import CallModel, Record
 from treadle.kernel.loop import next_actions
 from treadle.kernel.steering import Cancel
+from treadle.ledger.inmemory import InMemoryLedger
 from treadle.ports.observer import Progress
 from treadle.runtime.document import document
-from treadle.testing import Fault, Reached, Turn, VirtualClock
+from treadle.settings import Settings
+from treadle.testing import Fault, Reached, ScriptedModel, Turn, VirtualClock
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -141,6 +141,43 @@ def test_a_response_is_durable_while_the_reads_that_it_asked_for_still_run(store
         await session.close()
 
     in_runtime(store, tmp_path, test)
+
+
+@pytest.mark.req("SE-01")
+def test_a_secret_in_a_task_or_a_tools_words_is_seen_by_no_model_and_stored_nowhere(tmp_path: Path) -> None:
+    secret, bodies = "correct-horse-staple", list[str]()
+    steps = [PLAN, Turn(calls=[("tell", {}), ("fail", {})], usage=FEE), DONE]
+
+    def answer(body: dict[str, Any]) -> Turn:
+        bodies.append(repr(body))
+        return steps.pop(0)
+
+    @tool(kind="read")
+    def tell() -> str:
+        """Tells."""
+        return f"it is {secret.upper()}"
+
+    @tool(kind="read")
+    def fail() -> str:
+        """Fails."""
+        raise ToolError("not-found", f"nothing at {secret}")
+
+    async def main() -> None:
+        made = Runtime(InMemoryLedger(), Settings(environ={"APP_PASSWORD": secret}, state_dir=tmp_path))
+        agent = Agent(model=ScriptedModel(answer), tools=(tell, fail))
+        loop = Loop(name="test", act=agent, evaluate=lambda ctx, output: accept())
+        session = await made.start(loop, f"Log in with {secret}")
+        assert (await session.run())["code"] == "accepted"
+        await session.close()
+        stored = b"".join(record.body for record in await made.ledger.records(session.execution_id))
+        assert secret.encode() not in stored.lower()
+        assert stored.count(b"[redacted]") >= 4  # task, input, result and failure
+        await made.close()
+
+    anyio.run(main)
+    assert len(bodies) == 3
+    assert all(secret not in body.lower() for body in bodies)
+    assert bodies[-1].count("[redacted]") == 3
 
 
 @pytest.mark.req("TC-10", "TC-11", "TC-12")
