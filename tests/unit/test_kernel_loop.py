@@ -305,12 +305,13 @@ def test_starting_twice_is_refused() -> None:
 
 
 @pytest.mark.req("TC-29")
-def test_a_raising_callback_fails_and_is_tried_again_when_reopened() -> None:
+@pytest.mark.parametrize(("timeout", "code"), [(False, "failed"), (True, "timeout")])
+def test_a_raising_callback_fails_and_is_tried_again_when_reopened(timeout: bool, code: str) -> None:
     machine = Machine(turns=one_round(), verdicts=[True]).start()
     check = machine.to(act.RunCheck)
-    machine.emit(ev.CallbackRaised(key=check.key, message="ValueError: x", us=7))
+    machine.emit(ev.CallbackRaised(key=check.key, message="ValueError: x", us=7, timeout=timeout))
     state = machine.rest()
-    assert (state.status, state.code, state.evidence) == ("failed", "failed", "ValueError: x")
+    assert (state.status, state.code, state.evidence) == ("failed", code, "ValueError: x")
     machine.emit(ev.Reopened(actor="ada"))
     assert machine.to(act.RunCheck).key == "r1.evaluate.2"
     assert machine.rest().code == "accepted"

@@ -89,6 +89,43 @@ def test_money_adds_up_exactly(costs: list[Decimal]) -> None:
     assert USAGE.checked() is USAGE
 
 
+TABLE = """
+done accepted 0 green yes yes
+done no-change 0 green no yes
+failed exhausted 1 red no no fork
+stopped limit 4 amber no yes extend
+stopped usage-unavailable 4 amber no yes resume with a price
+failed thrash 1 red no no resume --retry-incomplete
+failed timeout 1 red no no resume --retry-incomplete
+failed provider 1 red no no resume --retry-incomplete
+failed failed 1 red no no resume --retry-incomplete
+failed conflict 1 red no no fork
+failed permission 1 red no no fork
+failed safety 1 red no no fork
+failed required-edit-missing 1 red no no fork
+failed verification 1 red no no fork
+failed recovery-exhausted 1 red no no fork
+paused quota 3 violet - - by itself, resume
+waiting-input question 3 violet - - answer
+waiting-input approval 3 violet - - approve, reject
+rejected rejected 1 grey no yes fork
+cancelled aborted 1 grey no yes fork
+paused interrupted 130 grey - - resume
+skipped skipped - grey - - with its dependency
+"""
+
+
+@pytest.mark.req("TC-29", "SV-02")
+def test_the_table_of_endings_is_the_one_that_was_promised() -> None:
+    word = {True: "yes", False: "no", None: "-"}
+    rows = [
+        f"{row.status} {row.code} {'-' if row.exit is None else row.exit} {row.colour} {word[row.success]}"
+        f" {word[row.nonfailure]} {', '.join(row.goes_on_by)}".rstrip()
+        for row in ENDINGS
+    ]
+    assert rows == TABLE.split("\n")[1:-1]
+
+
 @pytest.mark.req("TC-29", "SV-02")
 def test_the_table_of_endings_maps_each_to_one_row() -> None:
     assert len({(row.status, row.code) for row in ENDINGS}) == len(ENDINGS)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
 from support.places import Place, X
+from treadle.app.runtime import Reopening
+from treadle.app.workflow_runtime import WorkflowRuntime
 from treadle.app.workflows import resume_workflow, run_workflow
 from treadle.core.errors import DefinitionChanged, LoopExhausted, UnknownDependency, WorkflowMismatch
 from treadle.ports.callback import accept, reject
+from treadle.runtime.contexts import child_id
+from treadle.settings import Settings
 from treadle.spec.workflows import LoopTask, Task, Workflow
 
 
@@ -106,6 +111,7 @@ def test_a_failed_check_replays_alone_with_the_candidate_as_saved_and_an_accepte
     assert (result.status, result.code) == ("failed", "failed")
     assert "boom" in result.document["outcome"]["evidence"]
     assert place.resume(rounds(log, [])).status == "failed"  # nobody has said retry_incomplete
+    assert "retry_incomplete" in WorkflowRuntime.resting(result.state, Reopening())
     assert len(log) == 2
     result = place.resume(rounds(log, [accept()]), retry_incomplete=True)
     assert result.status == "done"
@@ -262,6 +268,14 @@ def test_a_condition_that_says_no_skips_the_task_and_what_depends_on_it(place: P
 
 
 @pytest.mark.req("TC-25")
+@pytest.mark.parametrize("part", range(5))
+def test_the_id_of_a_child_derives_from_execution_task_round_phase_and_key(part: int) -> None:
+    parts: list[Any] = ["x1", "a", 1, "attempt", "k"]
+    other = [*parts[:part], 2 if part == 2 else "other", *parts[part + 1 :]]
+    assert child_id(*parts) == child_id(*parts) != child_id(*other)
+
+
+@pytest.mark.req("TC-25")
 def test_another_workflow_version_or_loop_is_refused_before_anything_runs(place: Place) -> None:
     log: list[Any] = []
 
@@ -278,6 +292,15 @@ def test_another_workflow_version_or_loop_is_refused_before_anything_runs(place:
     with pytest.raises(DefinitionChanged) as changed:
         place.resume(flow("one", "2"), retry_incomplete=True)
     assert changed.value.parts == ("version",)
+
+    async def at_the_runtime() -> None:
+        settings = Settings(environ={}, state_dir=Path("unused"))
+        runtime = WorkflowRuntime(await place.open(), settings, clock=place.clock)
+        with pytest.raises(DefinitionChanged):
+            await runtime.resume(X, flow("one", "2"), Reopening(retry_incomplete=True))
+        await runtime.ledger.close()
+
+    anyio.run(at_the_runtime)
     assert log == ["one"]
     assert place.resume(flow("one", "2"), retry_incomplete=True, adopt=True).status == "failed"
     assert log == ["one", "one"]
