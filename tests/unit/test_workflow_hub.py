@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from support.places import Place, X, fee
+from treadle.app.workflow_runtime import WorkflowRuntime
 from treadle.app.workflows import Decision
+from treadle.ledger.inmemory import InMemoryLedger
 from treadle.ports.callback import accept, reject
 from treadle.ports.task import Observation, QuotaReached
+from treadle.settings import Settings
 from treadle.spec.workflows import ApprovalTask, Asks, Budget, LoopTask, Retry, Task, Workflow
 from treadle.telemetry.hub import Hub
 
@@ -124,3 +129,40 @@ def test_everything_is_observed_and_a_resume_repeats_nothing(place: Place) -> No
     )
     recorded = [o.seq for o in [*first, *second, *third] if o.seq and o.kind not in ("budget", "finish")]
     assert recorded == sorted(set(recorded))
+
+
+class Told(Hub):
+    """Keeps what is published, at once."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: 7)
+        self.kinds: list[str] = []
+
+    def publish(self, observation: Observation) -> None:
+        self.kinds.append(observation.kind)
+
+
+@pytest.mark.req("TC-27")
+def test_nothing_is_observed_before_its_record_is_durable() -> None:
+    hub = Told()
+    told: list[int] = []
+
+    async def work(ctx: Any) -> None:
+        ctx.report_usage(fee())
+        ctx.journal.flush_soon()
+        ctx.report_usage(fee())  # is in no batch yet
+        for _ in range(5):
+            await anyio.lowlevel.checkpoint()
+        told.append(hub.kinds.count("usage"))
+        await ctx.checkpoint()
+        told.append(hub.kinds.count("usage"))
+
+    async def main() -> None:
+        settings = Settings(environ={}, state_dir=Path("unused"))
+        runtime = WorkflowRuntime(InMemoryLedger(), settings, hub=hub)
+        session = await runtime.start(Workflow("w", [Task("a", work)]))
+        assert (await session.run())["status"] == "done"
+        await session.close()
+
+    anyio.run(main)
+    assert told == [1, 2]

@@ -194,8 +194,8 @@ def test_a_suspension_that_is_hidden_suspends_all_the_same_and_saved_state_is_fo
 @pytest.mark.req("TC-04")
 def test_saved_state_is_durable_before_the_callback_goes_on(place: Place) -> None:
     async def work(ctx: Any) -> int:
-        await ctx.interaction.save([1, 2])
         ledger = await place.open()
+        await ctx.interaction.save([1, 2])
         records = await ledger.records(X)
         await ledger.close()
         return [record.kind for record in records].count("state.saved")
