@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from treadle.app.workflows import WorkflowResult, resume_workflow, run_workflow
 from treadle.core.usage import Usage
 from treadle.ledger.inmemory import InMemoryLedger, MemoryStore
 from treadle.ledger.sqlite import open_sqlite
-from treadle.ports.ledger import Ledger
+from treadle.ports.ledger import Batch, Done, Ledger
 from treadle.spec.workflows import Workflow
 from treadle.testing import VirtualClock
 
@@ -22,6 +23,13 @@ def fee(cents: int = 1, requests: int = 1) -> Usage:
     from decimal import Decimal
 
     return Usage(input_tokens=10, output_tokens=5, requests=requests, cost_usd=Decimal(cents) / 100)
+
+
+class LateLedger(InMemoryLedger):
+    """Writes when the event loop runs next: what nobody waits for is not there yet."""
+
+    def submit(self, batch: Batch, done: Done) -> None:
+        asyncio.get_running_loop().call_soon(super().submit, batch, done)
 
 
 class Place:

@@ -21,7 +21,8 @@ from support.driving import (
     run_until,
     scripted,
 )
-from treadle import Agent, Loop, accept, tool
+from support.places import LateLedger
+from treadle import Agent, Loop, accept, reject, tool
 from treadle.app.runtime import Reopening, Runtime, resting
 from treadle.core.errors import OutsideRound, ToolError
 from treadle.core.events import ModelFailed, ModelIntended
@@ -180,7 +181,27 @@ def test_a_secret_in_a_task_or_a_tools_words_is_seen_by_no_model_and_stored_nowh
     assert bodies[-1].count("[redacted]") == 3
 
 
-@pytest.mark.req("TC-10", "TC-11", "TC-12")
+@pytest.mark.req("TC-12")
+def test_a_checkpoint_of_a_check_waits_until_what_it_reported_is_durable(tmp_path: Path) -> None:
+    ledger = LateLedger()
+
+    async def check(ctx: Any, output: Any) -> Any:
+        ctx.report_usage(FEE)
+        await ctx.checkpoint()
+        kinds = [record.kind for record in await ledger.records(ctx.execution_id)]
+        return accept() if "usage.reported" in kinds else reject("it is not durable")
+
+    async def main() -> None:
+        made = Runtime(ledger, Settings(environ={}, state_dir=tmp_path))
+        session = await made.start(a_loop(scripted(PLAN, DONE), check, max_rounds=1), "the task")
+        assert (await session.run())["code"] == "accepted"
+        await session.close()
+        await made.close()
+
+    anyio.run(main)
+
+
+@pytest.mark.req("TC-10", "TC-11")
 def test_reports_of_a_check_count_once_a_receipt_and_not_outside_its_round(store: str, tmp_path: Path) -> None:
     kept = []
     runtimes: list[Runtime] = []

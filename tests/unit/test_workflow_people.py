@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from support.places import Place, X
-from treadle.app.workflows import Decision
+from support.places import LateLedger, Place, X
+from treadle.app.workflows import Decision, run_workflow
 from treadle.core.errors import AnswerRefused
 from treadle.ports.callback import accept, reject
 from treadle.spec.definitions import Loop, Person
@@ -192,15 +192,17 @@ def test_a_suspension_that_is_hidden_suspends_all_the_same_and_saved_state_is_fo
 
 
 @pytest.mark.req("TC-04")
-def test_saved_state_is_durable_before_the_callback_goes_on(place: Place) -> None:
+def test_saved_state_is_durable_before_the_callback_goes_on() -> None:
     async def work(ctx: Any) -> int:
-        ledger = await place.open()
         await ctx.interaction.save([1, 2])
-        records = await ledger.records(X)
-        await ledger.close()
-        return [record.kind for record in records].count("state.saved")
+        return [record.kind for record in await ledger.records(X)].count("state.saved")
 
-    assert place.run(Workflow("w", [Task("a", work, interaction=Asks())])).outputs == {"a": 1}
+    async def main() -> dict[str, Any]:
+        flow = Workflow("w", [Task("a", work, interaction=Asks())])
+        return (await run_workflow(flow, store=ledger, execution_id=X)).outputs
+
+    ledger = LateLedger()
+    assert anyio.run(main) == {"a": 1}
 
 
 @pytest.mark.req("TC-04")
