@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import anyio
 from anyio import to_thread
@@ -91,10 +92,12 @@ class Git:
     ) -> Answer:
         """GitFailed for an exit code not in `ok`; ScopeError where git is not installed or takes too long."""
         env = {**self.environ, **(variables or {})}
+        # An empty input would leave git with our own stdin: at a terminal it would wait for what a person types.
+        given: dict[str, Any] = {"input": stdin} if stdin else {"stdin": subprocess.DEVNULL}
         try:
             with anyio.fail_after(self._timeout_s):
                 done = await anyio.run_process(
-                    ["git", *arguments], input=stdin, check=False, cwd=cwd, env=env, start_new_session=True
+                    ["git", *arguments], **given, check=False, cwd=cwd, env=env, start_new_session=True
                 )
         except FileNotFoundError as error:
             raise ScopeError("git is not installed" if error.filename == "git" else f"{cwd} is not there") from error
