@@ -78,21 +78,24 @@ function ways(spec: Spec, placed: boolean, small: boolean): Edge[] {
     },
   }));
   const drawn = { type: "way", deletable: false, selectable: false, focusable: false };
-  if (placed) edges.push({ id: "start-planning", source: "start", target: "planning", data: { state: "legal" }, ...drawn });
+  if (placed) edges.push({ id: "start-planning", source: "start", target: "planning", targetHandle: "tl", data: { state: "legal" }, ...drawn });
   for (const [source, target, sourceHandle, targetHandle] of FLOWS)
     if (isPlaced(spec, source) && isPlaced(spec, target)) edges.push({ id: `flow-${source}-${target}`, source, target, sourceHandle, targetHandle, data: { state: "idle" }, ...drawn });
   return edges;
 }
 
+/** From the right of one to the left of the other, by name: without one the first handle of the node would do. */
+export const ACROSS = { sourceHandle: "sr", targetHandle: "tl" };
+
 /** At which sides the usual ways begin and end. */
-function sides(from: string, to: string, small: boolean): { sourceHandle?: string; targetHandle?: string } {
+function sides(from: string, to: string, small: boolean): { sourceHandle: string; targetHandle: string } {
   if (small && from === "executing" && (to === "completed" || to === "failed")) return { sourceHandle: "sl", targetHandle: "tr" };
   if (small && to === "error_recovery" && from === "executing") return { sourceHandle: "sb", targetHandle: "tt" };
   if (small && from === "error_recovery" && to === "executing") return { sourceHandle: "sr", targetHandle: "tk" };
   if (to === "error_recovery" && from === "executing") return { sourceHandle: "sb", targetHandle: "tl" };
   if (from === "error_recovery") return { sourceHandle: "st", targetHandle: to === "executing" ? "tk" : "tl" };
   if (from === to) return { sourceHandle: "sr", targetHandle: "tt" };
-  return {};
+  return ACROSS;
 }
 
 function subOf(state: StateName, control: Section): string {

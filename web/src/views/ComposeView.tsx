@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from "react";
 import { start } from "../api/client";
 import { Canvas, FIT } from "../canvas/Canvas";
 import { Icon } from "../canvas/Icon";
-import { draw as picture } from "../graph/draw";
+import { ACROSS, draw as picture } from "../graph/draw";
 import { PLACES } from "../graph/stages";
 import { useLinking } from "../gestures/useLinking";
 import { ComposePanel } from "../parts/ComposePanel";
@@ -62,7 +62,7 @@ function Composer() {
     if (way.source === "act" && way.target === "error_recovery" && !kind) return setAsking("act");
     const found = await connect(source, way.target, kind);
     if (found.legal) return;
-    setRefused({ id: "refused", source: way.source, target: way.target, type: "way", data: { state: "illegal" } });
+    setRefused({ id: "refused", source: way.source, target: way.target, ...ACROSS, type: "way", data: { state: "illegal" } });
     setTimeout(() => setRefused(null), 700);
   };
   const link = useLinking((source, target) => void draw({ source, target }));
@@ -89,7 +89,7 @@ function Composer() {
         <Canvas
           locked={false}
           nodes={nodes}
-          edges={[...drawn.edges, ...(refused ? [refused] : []), ...(link ? [{ id: "linking", source: link.from, target: link.to, type: "way", data: { state: "active" } } as Edge] : [])]}
+          edges={[...drawn.edges, ...(refused ? [refused] : []), ...(link ? [{ id: "linking", source: link.from, target: link.to, ...ACROSS, type: "way", data: { state: "active" } } as Edge] : [])]}
           onNodesChange={changed}
           onEdgesDelete={(gone) => useCompose.getState().change((next) => {
             const ids = new Set(gone.map((one) => one.id));
