@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx
 import pytest
+from fastapi import FastAPI
 
 from support.studio import Served, in_studio
 from treadle.kernel.states import AGENT_TRANSITIONS
 from treadle.server.asgi import openapi
+from treadle.server.problems import install
 from treadle.testing import Fault, Turn
 
 LOOK = Turn(text="looking", calls=(("list_dir", {}),))
@@ -316,3 +319,23 @@ def test_every_error_is_a_problem(tmp_path: Path) -> None:
 def test_the_description_that_the_pages_types_are_made_of_is_todays() -> None:
     stored = Path(__file__).parents[2] / "web" / "openapi.json"
     assert json.loads(stored.read_text()) == json.loads(json.dumps(openapi())), "run python tools/openapi.py"
+
+
+@pytest.mark.req("SV-04")
+def test_a_fault_of_our_own_is_a_problem_without_its_words() -> None:
+    app = FastAPI()
+    install(app)
+
+    @app.get("/boom")
+    async def boom() -> None:
+        raise RuntimeError("the inside of it")
+
+    async def main() -> httpx.Response:
+        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://studio") as client:
+            return await client.get("/boom")
+
+    answer = anyio.run(main)
+    assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+    assert answer.json()["type"] == "urn:treadle:fault"
+    assert "the inside of it" not in answer.text

@@ -12,7 +12,7 @@ import pytest
 from treadle import Agent, Command, Judge, Loop, Person, accept
 from treadle.app.build import Built, build, with_task
 from treadle.core.errors import ConfigurationError, DefinitionError
-from treadle.core.settings import Limits, Policy
+from treadle.core.settings import Guards, Limits, Policy
 from treadle.runtime.clock import SystemClock
 from treadle.settings import Settings, load_settings
 from treadle.testing import ScriptedModel, Turn
@@ -57,6 +57,12 @@ def test_each_actor_has_the_policy_that_it_was_given_and_the_loop_limits_of_its_
     assert settings.evaluate_policy == Policy(max_turns=5, max_cost_usd=Decimal("0.2"), max_duration_us=6_000_000)
     total = Limits(max_turns=7, max_cost_usd=Decimal("0.3"), max_duration_us=8_000_000, max_tokens=9)
     assert settings.limits == total
+
+
+@pytest.mark.req("AG-11")
+def test_a_loop_has_thresholds_of_its_own_for_its_guards(tmp_path: Path) -> None:
+    guards = built(tmp_path, guards={"repeat": 9}).settings.guards
+    assert (guards.repeat, guards.no_call) == (9, Guards().no_call)
 
 
 @pytest.mark.req("AG-09")

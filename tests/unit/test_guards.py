@@ -16,10 +16,12 @@ from treadle.core.messages import ModelResponded, Prompted, ToolCall, ToolResult
 from treadle.core.settings import AgentSettings, Guards, guard_names, with_guards
 from treadle.core.values import replace
 from treadle.kernel import actions as act
-from treadle.kernel.guards import wants_compaction
+from treadle.kernel.guard_state import GuardCounters
+from treadle.kernel.guards import measured, wants_compaction
 from treadle.kernel.loop import next_actions
 from treadle.kernel.marks import mark_of
 from treadle.kernel.snapshot import freeze, thaw
+from treadle.kernel.states import AgentState, LoopState
 
 PLAN = "first I look"
 LONG = AgentSettings(max_turns_per_act=500, bands=())
@@ -346,3 +348,14 @@ def test_counters_are_a_fold_and_stay_small(kinds: list[str]) -> None:
     assert refold(world.events) == world.state
     assert next_actions(refold(world.events)) == next_actions(world.state)
     assert len(freeze(replace(world.state, agent=replace(world.state.agent, calls=())))) < 8_000
+
+
+@pytest.mark.req("AG-11")
+def test_only_a_tree_that_was_not_there_before_is_progress() -> None:
+    state = LoopState(baseline="t0", agent=AgentState(guards=GuardCounters(read_only=3)))
+    assert measured(state, "t0").read_only == 3
+    once = measured(state, "t1")
+    assert once.read_only == 0
+    again = replace(state, agent=AgentState(guards=replace(once, read_only=3)))
+    assert measured(again, "t1").read_only == 3
+    assert measured(again, "t2").read_only == 0
