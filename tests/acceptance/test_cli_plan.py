@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.commandline import PATIENCE_S, CommandLine, Ran
+from support.commandline import PATIENCE_S, InProcess, Ran
 from support.terminal import typed
 from treadle.testing import ScriptedEndpoint, Turn
 
@@ -42,8 +42,8 @@ def endpoint() -> Iterator[ScriptedEndpoint]:
         yield scripted
 
 
-def planned(tmp_path: Path, endpoint: ScriptedEndpoint, **options: Any) -> tuple[CommandLine, Ran]:
-    cli = CommandLine(tmp_path).git()
+def planned(tmp_path: Path, endpoint: ScriptedEndpoint, **options: Any) -> tuple[InProcess, Ran]:
+    cli = InProcess(tmp_path).git()
     arguments = ("--plan", "--check", "grep -q 42 answer.txt", "--model", "openai:scripted", "--base-url", endpoint.url)
     return cli, cli("run", "Write the answer", *arguments, "--json", **options)
 
@@ -143,14 +143,14 @@ def test_a_plan_that_cannot_be_read_changes_nothing(
 
 
 def test_a_command_that_acts_cannot_be_held_back(tmp_path: Path) -> None:
-    cli = CommandLine(tmp_path)
+    cli = InProcess(tmp_path)
     refused = cli("run", "Do it", "--plan", "--agent-command", "true", "--check", "true")
     assert (refused.code, "cannot be held back" in refused.err) == (2, True)
 
 
 @pytest.mark.req("AG-07", "SV-01")
 def test_at_a_terminal_the_person_is_asked_for_the_plan(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
-    cli = CommandLine(tmp_path).git()
+    cli = InProcess(tmp_path).git()
     master, slave = pty.openpty()
     arguments = ("--plan", "--check", "grep -q 42 answer.txt", "--model", "openai:scripted", "--base-url", endpoint.url)
     process = cli.start("run", "Write the answer", *arguments, "--json", stdin=slave, stderr=slave)
@@ -192,7 +192,7 @@ def test_an_approval_that_is_killed_counts_or_is_asked_for_again(
 def test_a_run_that_is_killed_before_a_commit_still_asks_before_it_changes_anything(
     tmp_path: Path, endpoint: ScriptedEndpoint, number: int
 ) -> None:
-    cli = CommandLine(tmp_path).git()
+    cli = InProcess(tmp_path).git()
     arguments = ("--plan", "--check", "grep -q 42 answer.txt", "--model", "openai:scripted", "--base-url", endpoint.url)
     died = cli("run", "Write the answer", *arguments, environ={"TREADLE_CRASH_AT": f"ledger.before-commit:{number}"})
     assert died.code < 0
