@@ -12,9 +12,11 @@ import pytest
 from fastapi import FastAPI
 
 from support.studio import Served, in_studio
+from treadle.cli.studio import parser
 from treadle.kernel.states import AGENT_TRANSITIONS
 from treadle.server.asgi import openapi
 from treadle.server.problems import install
+from treadle.server.security import is_loopback
 from treadle.testing import Fault, Turn
 
 LOOK = Turn(text="looking", calls=(("list_dir", {}),))
@@ -319,6 +321,12 @@ def test_every_error_is_a_problem(tmp_path: Path) -> None:
 def test_the_description_that_the_pages_types_are_made_of_is_todays() -> None:
     stored = Path(__file__).parents[2] / "web" / "openapi.json"
     assert json.loads(stored.read_text()) == json.loads(json.dumps(openapi())), "run python tools/openapi.py"
+
+
+@pytest.mark.req("SV-05")
+def test_without_a_word_only_this_machine_is_listened_to() -> None:
+    given = parser("studio").parse_args([])
+    assert is_loopback(given.host)
 
 
 @pytest.mark.req("SV-04")

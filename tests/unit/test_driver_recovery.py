@@ -64,6 +64,7 @@ def test_a_known_quota_is_waited_out_in_process_and_an_unknown_one_rests(store: 
     in_runtime(store, tmp_path, test, clock=clock, quota_wait_s=None)
 
 
+@pytest.mark.req("TC-24")
 def test_a_quota_longer_than_the_wait_rests_until_it_is_over(store: str, tmp_path: Path) -> None:
     clock = VirtualClock()
 

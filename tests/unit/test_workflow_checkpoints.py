@@ -9,10 +9,14 @@ import anyio
 import pytest
 
 from support.places import Place, X, fee
+from treadle.app.runtime import Runtime
+from treadle.app.workflow_runtime import workflows_of
 from treadle.app.workflows import Decision, run_workflow
 from treadle.core.errors import AnswerRefused
+from treadle.ledger.inmemory import InMemoryLedger
 from treadle.ports.callback import accept
 from treadle.ports.task import QuotaReached
+from treadle.settings import Settings
 from treadle.spec.workflows import Asks, LoopTask, OnQuota, Retry, Task, Workflow
 from treadle.testing import VirtualClock
 
@@ -74,6 +78,17 @@ def test_a_quota_pause_takes_none_of_the_tries_of_a_task(tmp_path: Path) -> None
 
     flow = Workflow("w", [Task("a", work, retry=Retry(attempts=2))], on_quota=OnQuota(max_wait_s=None))
     assert place.run(flow).outputs == {"a": 3}
+
+
+@pytest.mark.req("TC-24")
+def test_a_reset_is_not_waited_for_by_the_library_and_as_long_as_it_takes_by_the_command_line(tmp_path: Path) -> None:
+    async def main() -> None:
+        runtime = Runtime(InMemoryLedger(), Settings(environ={}, state_dir=tmp_path), quota_wait_s=None)
+        assert workflows_of(runtime).quota_wait_s == float("inf")
+        await runtime.close()
+
+    anyio.run(main)
+    assert OnQuota().max_wait_s == 0
 
 
 @pytest.mark.req("TC-23")
