@@ -77,7 +77,8 @@ def _print(found: list[Listed], *, more: bool) -> None:
         name = f"└ {document['execution_id']}" if one.parent else document["execution_id"]
         row = (Text(name), Text(label, style=style), Text(str(document["rounds"])), Text(cost), Text(age))
         rows.append((*row, Text(one_line(str(document["task"]), 120))))
-    print_table(("id", "status", "rounds", "at most", "age", "task"), rows, right=frozenset({"rounds", "at most"}))
+    heads = ("id", "status", "rounds", "at most", "age", "task")
+    print_table(heads, rows, right=frozenset({"rounds", "at most"}), spare="age", gives="status")
     if more:
         sys.stderr.write(f"The newest {SHOWN}; --limit N shows more.\n")
 

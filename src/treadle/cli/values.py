@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from treadle.core.errors import ConfigurationError
+from treadle.core.usage import MOST_USD
 from treadle.settings import Settings
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?", re.ASCII)
@@ -19,12 +20,15 @@ def cost(name: str) -> Callable[[Any], Decimal]:
     """An amount in USD above 0."""
 
     def read(value: Any) -> Decimal:
+        text = str(value).strip().removeprefix("$")
         try:
-            amount = Decimal(str(value).strip().removeprefix("$"))
+            amount = Decimal(text if text.isascii() else "NaN")
         except InvalidOperation:
             amount = Decimal("NaN")
-        if isinstance(value, bool) or not amount.is_finite() or amount <= 0:
-            raise ConfigurationError(f"{name} {value!r} is no amount in US dollars above 0. Example: {name} 2.50")
+        if isinstance(value, bool) or not amount.is_finite() or not 0 < amount <= MOST_USD:
+            raise ConfigurationError(
+                f"{name} {value!r} is no amount in US dollars above 0, at most {MOST_USD:,}. Example: {name} 2.50"
+            )
         return amount
 
     return named(read, "usd")

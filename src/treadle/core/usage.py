@@ -57,6 +57,8 @@ class Usage(Value, frozen=True, kw_only=True, array_like=True):
 
 
 NO_USAGE = Usage()
+MOST_USD = Decimal(10**9)
+"""No limit is higher: beyond it an amount is a slip of the finger."""
 
 
 def check_money(name: str, amount: object) -> Decimal:

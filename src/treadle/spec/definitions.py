@@ -14,6 +14,7 @@ from treadle.core.lesson_events import LessonMode
 from treadle.core.messages import Message
 from treadle.core.scope_events import OnAccept
 from treadle.core.settings import Guards, with_guards
+from treadle.core.usage import MOST_USD
 from treadle.kernel.leases import parse as parse_capability
 from treadle.ports.callback import Actor, Check, Iteration, RoundContext, Verdict
 from treadle.ports.model import Model
@@ -294,5 +295,5 @@ def check_cost(name: str, value: object) -> None:
     """DefinitionError unless it is None or a finite Decimal above 0."""
     if value is None:
         return
-    if not isinstance(value, Decimal) or not value.is_finite() or value <= 0:
-        raise DefinitionError(f"{name} must be a Decimal above 0, not {value!r}.")
+    if type(value) is not Decimal or not value.is_finite() or not 0 < value <= MOST_USD:
+        raise DefinitionError(f"{name} must be a Decimal above 0 and at most {MOST_USD:,}, not {value!r}.")

@@ -15,7 +15,9 @@ import msgspec
 from .loopfile import FORMAT, Finding, LoopFile, LoopFileError, contradictions
 
 MAX_CHARACTERS = 262_144
+MOST_OPEN = 64  # brackets: the time to read them grows with the square of how deep they are nested
 _AT = re.compile(r" - at `\$(.*?)`$")
+_BRACKET = re.compile(r"[\[\]{}]")
 _FIELDS = {"from": "source", "to": "target"}
 NEW = f"treadle: {FORMAT}\n"
 
@@ -114,6 +116,16 @@ def _yaml() -> Any:
     return made
 
 
+def _too_deep(text: str) -> int | None:
+    """Where brackets are nested too deep, those in texts counted as well; None where they are not."""
+    opened = 0
+    for bracket in _BRACKET.finditer(text):
+        opened = opened + 1 if bracket[0] in "[{" else max(0, opened - 1)
+        if opened > MOST_OPEN:
+            return bracket.start()
+    return None
+
+
 def _tree(text: str) -> tuple[Any, list[Finding]]:
     from ruamel.yaml.comments import CommentedMap
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -121,6 +133,10 @@ def _tree(text: str) -> tuple[Any, list[Finding]]:
 
     if len(text) > MAX_CHARACTERS:
         return None, [_at(0, 0, "", f"it has {len(text):,} characters; {MAX_CHARACTERS:,} are allowed.")]
+    if (deep := _too_deep(text)) is not None:
+        line = text.count("\n", 0, deep)
+        column = deep - text.rfind("\n", 0, deep) - 1
+        return None, [_at(line, column, "", f"brackets are nested more than {MOST_OPEN} deep.")]
     try:
         for token in _yaml().scan(text):  # a few of them can stand for a billion values
             if isinstance(token, AliasToken):

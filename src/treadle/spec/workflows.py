@@ -12,7 +12,7 @@ from treadle.core.errors import DefinitionError
 from treadle.ports.callback import Verdict
 from treadle.ports.task import LoopTaskContext, TaskContext, TaskRef
 
-from .definitions import Loop, check_guards
+from .definitions import Loop, check_cost, check_guards
 
 T = TypeVar("T")
 After = Sequence[TaskRef[Any] | str]
@@ -199,9 +199,7 @@ class Budget:
         for name, value in vars(self).items():
             if name not in ("max_cost_usd", "max_time_s"):
                 whole(name, value, 1)
-        cost = self.max_cost_usd
-        if cost is not None and (type(cost) is not Decimal or not cost.is_finite() or cost <= 0):
-            raise DefinitionError(f"max_cost_usd must be a Decimal above 0, not {cost!r}.")
+        check_cost("max_cost_usd", self.max_cost_usd)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from fastapi import APIRouter
 
 from treadle.app.runtime import Reopening
 from treadle.core.errors import AnswerRefused, InputError
+from treadle.core.usage import MOST_USD
 from treadle.kernel.steering import Answer, Cancel, Extend, Pause
 from treadle.server import schemas
 from treadle.server.studio import Granted, Studio, shielded
@@ -151,6 +152,6 @@ def _money(text: str | None) -> Decimal | None:
         amount = Decimal(text.strip().removeprefix("$"))
     except InvalidOperation as error:
         raise InputError(f"max_cost_usd {text!r} is no amount in US dollars. Example: 2.50") from error
-    if not amount.is_finite() or amount <= 0:
-        raise InputError(f"max_cost_usd must be above 0, not {text}.")
+    if not amount.is_finite() or not 0 < amount <= MOST_USD:
+        raise InputError(f"max_cost_usd must be above 0 and at most {MOST_USD:,}, not {text}.")
     return amount
