@@ -264,4 +264,5 @@ async def _give(where: Place, execution: str, said: Said, *, json: bool, quiet: 
     if state.seq == before.seq:
         warn(f"{execution_id}: given to the process that runs it.")
     else:
-        banner(execution_id, rest_of(execution_id, state, store=where.named_store), stream=sys.stderr)
+        rest = rest_of(execution_id, state, store=where.named_store)
+        banner(execution_id, rest._replace(label="ready") if state.status == "running" else rest, stream=sys.stderr)

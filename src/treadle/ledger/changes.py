@@ -10,7 +10,7 @@ from treadle.core.errors import InputError, LedgerGap, OwnerAlive, StaleEpoch
 from treadle.ports.ledger import Batch, Ownership, Record
 
 from .audit import named_blobs
-from .lookup import unknown
+from .lookup import busy, unknown
 from .statements import REMOVALS, named
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Changes:
             raise self.unknown(execution_id)
         handle, epoch, last_owner, last_token, head = row
         if not force and self.owned(handle, epoch, last_token):
-            raise OwnerAlive(f"{execution_id} is being run by {last_owner}. Wait until it ends, or take over by force.")
+            raise busy(execution_id, last_owner)
         self._heads.pop(handle, None)
         self._db.execute(SQL["take_over"], (owner, token, handle))
         self._points.reach("ledger.in-acquire")

@@ -33,7 +33,7 @@ from treadle.ports.ledger import (
 )
 
 from .audit import Audited, audit, named_blobs
-from .lookup import NAMED, NEWEST, PREFIX_MIN, ambiguous, unknown
+from .lookup import NAMED, NEWEST, PREFIX_MIN, ambiguous, busy, unknown
 
 
 @dataclass(slots=True)
@@ -85,9 +85,7 @@ class InMemoryLedger(Ledger):
     async def acquire(self, execution_id: str, *, owner: str, force: bool = False) -> Ownership:
         execution = self._execution(execution_id)
         if not force and self._sees_owner(execution):
-            raise OwnerAlive(
-                f"{execution_id} is being run by {execution.owner}. Wait until it ends, or take over by force."
-            )
+            raise busy(execution_id, execution.owner)
         execution.epoch += 1
         execution.owner, execution.holder = owner, self
         return Ownership(execution_id, execution.handle, execution.epoch, len(execution.records))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from treadle.core.errors import DanglingMessage, UnknownExecution
+from treadle.core.errors import DanglingMessage, OwnerAlive, UnknownExecution
 from treadle.ports.ledger import Record
 
 PREFIX_MIN = 4  # characters; a shorter one would name something else tomorrow
@@ -26,6 +26,13 @@ def ambiguous(prefix: str, matches: Sequence[str]) -> UnknownExecution:
     """Several executions have this prefix."""
     more = ", …" if len(matches) > NAMED else ""
     return UnknownExecution(f"{prefix!r} is ambiguous: {', '.join(matches[:NAMED])}{more}. Give more of the id.")
+
+
+def busy(execution_id: str, owner: str) -> OwnerAlive:
+    """Somebody who lives has it."""
+    return OwnerAlive(
+        f"{execution_id} is being run by {owner}. Wait until it ends, or take it over: treadle resume {execution_id} --force."
+    )
 
 
 def walked(records: Sequence[Record], leaf: int) -> list[Record]:

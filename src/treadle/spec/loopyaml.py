@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from io import StringIO
 from types import UnionType
-from typing import Any, cast, get_args, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
 import msgspec
 
@@ -18,6 +18,17 @@ MAX_CHARACTERS = 262_144
 MOST_OPEN = 64  # brackets: the time to read them grows with the square of how deep they are nested
 _AT = re.compile(r" - at `\$(.*?)`$")
 _BRACKET = re.compile(r"[\[\]{}]")
+_TYPE = re.compile(r"`([a-z| ]+)`")
+_SPOKEN = {
+    "array": "a list",
+    "bool": "true or false",
+    "decimal": "an amount",
+    "float": "a number",
+    "int": "a whole number",
+    "null": "nothing",
+    "object": "a section",
+    "str": "text",
+}
 _FIELDS = {"from": "source", "to": "target"}
 NEW = f"treadle: {FORMAT}\n"
 
@@ -244,7 +255,25 @@ def _of_validation(tree: Any, said: str) -> Finding:
     words = said[: match.start()] if match else said
     if "matching regex" in words:
         words = "is no duration. Examples: 90s, 10m, 2h"
+    elif "enum value" in words:
+        words = f"is none of {', '.join(map(str, _choices(LoopFile, path)))}"
+    else:
+        words = _TYPE.sub(lambda one: " or ".join(_SPOKEN.get(kind, kind) for kind in one[1].split(" | ")), words)
     return _finding(tree, path, f"{'.'.join(path) or 'it'}: {words[:1].lower()}{words[1:]}.")
+
+
+def _choices(kind: Any, path: tuple[str, ...]) -> tuple[Any, ...]:
+    """What the value at that path may be."""
+    for part in path:
+        if struct := _struct(kind) or _struct_of_each(kind):
+            kind = next((one.type for one in msgspec.structs.fields(struct) if one.encode_name == part), struct)
+    return _literals(kind)
+
+
+def _literals(kind: Any) -> tuple[Any, ...]:
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    return tuple(value for inner in get_args(kind) for value in _literals(inner))
 
 
 def _finding(tree: Any, path: tuple[str, ...], message: str) -> Finding:

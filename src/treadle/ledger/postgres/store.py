@@ -23,7 +23,7 @@ from treadle.core.errors import (
     UnknownExecution,
 )
 from treadle.ledger.audit import Audited, audit, named_blobs
-from treadle.ledger.lookup import NAMED, NEWEST, PREFIX_MIN, ambiguous, unknown, walked
+from treadle.ledger.lookup import NAMED, NEWEST, PREFIX_MIN, ambiguous, busy, unknown, walked
 from treadle.ledger.statements import REMOVALS
 from treadle.ports.clock import NO_CRASH_POINTS, CrashPoints
 from treadle.ports.ledger import (
@@ -144,9 +144,7 @@ class PostgresLedger(Ledger):
             found = await connection.execute(SQL["head_and_liveness"], (handle, token, LEASE_S))
             ((head, fresh),) = await found.fetchall()
             if not force and self._owned(handle, epoch, token, fresh):
-                raise OwnerAlive(
-                    f"{execution_id} is being run by {last_owner}. Wait until it ends, or take over by force."
-                )
+                raise busy(execution_id, last_owner)
             await connection.execute(SQL["take_over"], (owner, self._live.token, handle))
             self._points.reach("ledger.in-acquire")
             return Ownership(execution_id, handle, epoch + 1, head)
