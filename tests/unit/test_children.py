@@ -23,6 +23,7 @@ from support.families import (
 from treadle import Agent, Child, Loop, Person, accept
 from treadle.app.archive import whole
 from treadle.app.claiming import Abandoned
+from treadle.app.ending import advice_of, next_command
 from treadle.app.forking import fork
 from treadle.app.listing import listing
 from treadle.app.runtime import Runtime
@@ -311,6 +312,23 @@ def test_a_child_goes_on_with_what_its_parent_was_extended_by(tmp_path: Path) ->
         await runtime.steer("parent", Extend(actor="eve", max_turns=20))
         await runtime.steer("parent", Answer(request_id=state.pending.id, decision="answer", text="a", actor="eve"))
         assert (await resumed(runtime, loop)).status == "done"
+
+    in_runtime("memory:", tmp_path, test)
+
+
+@pytest.mark.req("FR-22")
+def test_a_child_that_was_stopped_is_not_extended_behind_its_parents_back(tmp_path: Path) -> None:
+    async def test(runtime: Runtime) -> None:
+        loop = family(scripted(PLAN, FORK, DONE), scripted(PLAN, LOOK, LOOK, LOOK, LOOK, DONE), scout={"max_turns": 2})
+        state = await started(runtime, loop)
+        child = only_child(state)
+        stopped = await runtime.state(child)
+        assert (state.status, stopped.status) == ("done", "stopped")
+        with pytest.raises(InputError, match="was forked by parent"):
+            await runtime.steer(child, Extend(actor="eve", max_turns=20))
+        assert await runtime.state(child) == stopped
+        assert "parent" in advice_of(stopped)
+        assert next_command(child, stopped) == "treadle show parent"
 
     in_runtime("memory:", tmp_path, test)
 

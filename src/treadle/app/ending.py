@@ -90,7 +90,9 @@ def next_command(execution_id: str, state: LoopState, *, store: str = "") -> str
     flag = f" --store {shlex.quote(store)}" if store else ""
     name = f"{execution_id}{flag}"
     status, code = state.status, state.code
-    if state.parent and status in ("running", "paused", "stopped"):
+    if state.parent and status == "stopped":
+        return f"treadle show {state.parent}{flag}"
+    if state.parent and status in ("running", "paused"):
         return f"treadle resume {state.parent}{flag}"  # which goes on with both
     if status == "waiting-input":
         if code == "question":
@@ -172,6 +174,13 @@ def artifact(execution_id: str, state: AnyState, rounds: list[RoundRecord]) -> d
     return found
 
 
+def advice_of(state: LoopState) -> str:
+    """What to do about how it ended; a child that a limit has stopped is its parent's business."""
+    if state.parent and state.status == "stopped":
+        return f"{state.parent} was told and goes on without it; extend that one, and its agent may fork another."
+    return state.advice
+
+
 def page_text(execution_id: str, state: AnyState, rounds: list[RoundRecord], *, store: str = "", log: str = "") -> str:
     """The page for people: what was asked, how it ended and why, what it cost, each round, the last records, the next command."""
     ending_of_log = ["The last records", _indented(log), ""] if log else []
@@ -182,7 +191,7 @@ def page_text(execution_id: str, state: AnyState, rounds: list[RoundRecord], *, 
     if state.outcome:
         lines += ["", f"Outcome: {state.outcome}"]
         lines += [f"Evidence:\n{_indented(state.evidence)}"] if state.evidence else []
-        lines += [f"Advice: {plain(state.advice)}"] if state.advice else []
+        lines += [f"Advice: {plain(advice)}"] if (advice := advice_of(state)) else []
     lines += ["", "Accounts and limits", *_accounts_lines(state)]
     for one in rounds:
         lines += ["", f"Round {one.round}: {one.verdict or 'no verdict'}, {count(one.turns, 'turn')}"]

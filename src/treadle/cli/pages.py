@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from treadle.app.ending import Rest, rest_of
+from treadle.app.ending import Rest, advice_of, rest_of
 from treadle.app.history import RoundRecord, TurnRecord
 from treadle.app.views import bar, budgets
 from treadle.core.spoken import count, duration, map_words, money, one_line, plain
@@ -332,8 +332,8 @@ def print_why(state: LoopState, rest: Rest, artifact: str | None) -> None:
     if state.evidence:
         _say(console, "evidence")
         _block(console, state.evidence)
-    if state.advice:
-        _say(console, f"advice   {plain(state.advice)}")
+    if advice := advice_of(state):
+        _say(console, f"advice   {plain(advice)}")
     for line in (*_guarded(state), *_rungs(state)):
         _say(console, f"also     {line}")
     _say(console, f"next     {rest.next}")

@@ -288,6 +288,11 @@ def _check_bands(bands: tuple[int, ...] | None, compact_at: int | None) -> None:
 def _extended(state: LoopState, extend: Extend) -> Extended:
     if is_final(state.status, state.code):
         raise InputError(f"It has ended ({state.status}, {state.code}) and cannot be extended.")
+    if state.parent and state.status == "stopped":
+        raise InputError(
+            f"It was forked by {state.parent}, which has been told that it stopped, and cannot be extended by itself."
+            " Extend that one: its agent may fork another."
+        )
     settings = state.settings
     pairs = (
         ("max_rounds", extend.max_rounds, settings.max_rounds),
