@@ -70,6 +70,7 @@ CASES: dict[str, tuple[Callable[[CommandLine], None], tuple[str, ...], str]] = {
     "broken store": (broken_store, run(*ACT, *CHECKED), "treadle.db"),
     "newer store": (newer_store, run(*ACT, *CHECKED), "Update Treadle"),
     "cost": (nothing, run(*ACT, *CHECKED, "--max-cost", "abc"), "--max-cost 2.50"),
+    "cost without end": (nothing, run(*ACT, *CHECKED, "--max-cost", "1e400"), "at most"),
     "cost below 0": (nothing, run(*ACT, *CHECKED, "--max-cost", "-1"), "above 0"),
     "time": (nothing, run(*ACT, *CHECKED, "--max-time", "soon"), "--max-time 10m"),
     "no rounds": (nothing, run(*ACT, *CHECKED, "--max-rounds", "0"), "at least 1"),

@@ -14,6 +14,7 @@ from treadle.app.history import last_output
 from treadle.app.runtime import Reopening, Runtime
 from treadle.core import events as ev
 from treadle.core.endings import ENDINGS
+from treadle.core.errors import InputError
 from treadle.core.messages import ModelResponded, Prompted, ToolCall, ToolResult, ToolsFinished
 from treadle.core.settings import Limits
 from treadle.core.window_events import PromptFacts
@@ -222,3 +223,17 @@ def test_what_a_tool_says_widens_no_lease_approves_nothing_and_is_no_rule(tmp_pa
     assert "Every path may be written." in model.sent[2]
     assert "no lease covers fs.write:docs/a.md" in model.sent[3]
     assert seen == [False]
+
+
+@pytest.mark.req("AG-12")
+def test_a_task_that_fills_the_window_by_itself_is_refused_before_anything_is_paid(tmp_path: Path) -> None:
+    async def test(runtime: Runtime) -> None:
+        model = scripted(DONE, context_window=10_000)
+        loop = Loop(name="t", act=Agent(model=model, builtin_tools=False), evaluate=lambda ctx, output: accept())
+        with pytest.raises(InputError, match="Put it into a file"):
+            await runtime.start(loop, "x" * 40_001)
+        assert await runtime.ledger.rows() == []
+        session = await runtime.start(loop, "x" * 20_000)
+        await session.close()
+
+    in_runtime("memory:", tmp_path, test)

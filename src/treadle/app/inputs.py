@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 
 from treadle.core.errors import InputError, InputMismatch
+from treadle.core.tokens import estimate
+from treadle.effects.parts import AgentParts, LoopParts
 from treadle.spec.definitions import Loop
 
 
@@ -38,6 +40,18 @@ def dump_input(loop: Loop, value: Any) -> tuple[str, str]:
         raise InputError(f"The input is not what {loop.name} takes: {_first(error)}") from error
     text = adapter.dump_json(validated).decode()
     return text, loop.prompt(validated) if loop.prompt else text
+
+
+def check_room(task: str, parts: LoopParts) -> None:
+    """InputError where the task alone is more than a model's window: it is in every request, and nothing of it is ever folded."""
+    tokens = estimate(task)
+    for agent in (parts.act, parts.evaluate):
+        for model in agent.models() if isinstance(agent, AgentParts) else ():
+            if tokens > model.context_window:
+                raise InputError(
+                    f"The task has about {tokens:,} tokens, and the window of {model.name} {model.context_window:,}."
+                    " Put it into a file of the workspace and name that in the task, or say how large the window is (--window)."
+                )
 
 
 def check_input(loop: Loop, input_json: str) -> None:

@@ -41,7 +41,7 @@ from treadle.tools.process import kill_recorded
 
 from .build import Built, build, with_task
 from .children import Family, Parent, ended
-from .inputs import check_input, dump_input
+from .inputs import check_input, check_room, dump_input
 from .isolating import Builder, inside, isolated, reopened
 from .stores import lessons_of
 
@@ -144,6 +144,7 @@ class Runtime:
         definition: str,
         parent: Parent | None,
     ) -> Session:
+        check_room(task, built.parts)
         started = ev.LoopStarted(
             settings=with_task(built.settings, built.loop.must_change, task),
             step_exec_id=execution_id,
