@@ -60,6 +60,7 @@ def test_a_childs_question_is_answered_at_the_child_and_both_go_on(tmp_path: Pat
         assert f"treadle resume {parent}" in refused.err
         listed = cli("ls", "--json").document
         assert {one["execution_id"]: one.get("parent") for one in listed}[writer] == parent
+        assert f"{writer}  writer  waiting-input, question, 1 turn, at most $" in cli("show", parent).out
         assert cli("answer", writer, "42", "--as", "eve").code == 0
         ended = cli("resume", parent, "--json")
     assert (ended.code, ended.document["code"]) == (0, "accepted")

@@ -19,6 +19,7 @@ from treadle.kernel.outcomes import outcome_of
 from treadle.kernel.plan_standing import completed_count, gated, verified_count
 from treadle.kernel.plan_words import step_line
 
+from .listing import status_words
 from .output import STYLES
 
 if TYPE_CHECKING:
@@ -119,9 +120,14 @@ def print_why_workflow(state: WorkflowState, rest: Rest, artifact: str | None) -
 
 
 def print_execution(
-    row: ExecutionRow, state: LoopState, rounds: list[RoundRecord], store: str, parent: str = ""
+    row: ExecutionRow,
+    state: LoopState,
+    rounds: list[RoundRecord],
+    store: str,
+    parent: str = "",
+    children: Mapping[str, dict[str, Any]] | None = None,
 ) -> None:
-    """The page of one execution."""
+    """The page of one execution. `children`: the documents of those that it has forked."""
     console = _console()
     rest = rest_of(row.execution_id, state, store=store, owned=row.owner_alive)
     _head(console, row, rest, state.workspace or "no workspace", parent)
@@ -139,7 +145,7 @@ def print_execution(
             _say(console, f"  {line}")
     if state.children:
         _say(console, "\nChildren", "bold")
-        for line in _children(state):
+        for line in _children(state, children or {}):
             _say(console, f"  {line}")
     _say(console, "\nRounds", "bold")
     for one in rounds:
@@ -201,11 +207,14 @@ def _guarded(state: LoopState) -> list[str]:
     ]
 
 
-def _children(state: LoopState) -> list[str]:
-    """All that its agent has forked, and for whom the one at work waits."""
+def _children(state: LoopState, documents: Mapping[str, dict[str, Any]]) -> list[str]:
+    """All that its agent has forked: how each stands, what it has used, and for whom the one at work waits."""
     found: list[str] = []
     for child, name in state.children:
         line = f"{child}  {name}"
+        if (document := documents.get(child)) is not None:
+            spent = money(document["cost_usd"] + document["in_doubt_usd"])
+            line += f"  {status_words(document)[0]}, {count(document['turns_taken'], 'turn')}, at most {spent}"
         if state.child is not None and state.child.child == child:
             waits = "this agent" if state.child.asks else f"a person ({state.pending.kind})" if state.pending else ""
             if state.pending is not None and state.pending.kind == "quota":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -99,6 +99,7 @@ async def _show(
         records: list[Record] = []
         if turn is not None or number is not None or not json:
             records = await ledger.records(row.execution_id)
+        children = {} if json else await _documents(ledger, [child for child, _ in state.children])
     if turn is not None:
         one_turn = history.turn(records, turn)
         print_json(history.turn_document(one_turn)) if json else pages.print_turn(one_turn)
@@ -114,7 +115,24 @@ async def _show(
         plan = {"plan": as_document(state.plan)} if state.plan.steps else {}
         print_json(document(row.execution_id, state) | plan | ({"parent": parent.execution_id} if parent else {}))
     else:
-        pages.print_execution(row, state, known, where.named_store, parent.execution_id if parent else "")
+        above = parent.execution_id if parent else ""
+        pages.print_execution(row, state, known, where.named_store, above, children)
+
+
+async def _documents(ledger: Ledger, children: list[str]) -> dict[str, dict[str, Any]]:
+    """Of those that are there: a child may have been removed, or never have got as far as its first record."""
+    from treadle.app.listing import listed
+    from treadle.core.errors import UnknownExecution
+
+    found: dict[str, dict[str, Any]] = {}
+    for child in children:
+        try:
+            one = await listed(ledger, await ledger.row(child))
+        except UnknownExecution:
+            continue
+        if one is not None:
+            found[child] = one.document
+    return found
 
 
 async def _show_workflow(where: Place, ledger: Ledger, row: ExecutionRow, state: WorkflowState, *, json: bool) -> None:
