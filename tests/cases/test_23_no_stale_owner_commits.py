@@ -2,6 +2,8 @@
 
 import os
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from support.commandline import InProcess, finish, wait_for
@@ -14,6 +16,20 @@ SLOW = Turn(
 )
 
 
+def stop_between_commits(pid: int, store: Path) -> None:
+    """Stopped in the middle of a commit it would hold the store's lock: that is another case."""
+    while True:
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            with closing(sqlite3.connect(store, timeout=0, isolation_level=None)) as db:
+                db.execute("BEGIN IMMEDIATE")
+                db.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            os.kill(pid, signal.SIGCONT)
+        else:
+            return
+
+
 def test_a_stopped_owner_that_wakes_after_a_takeover_commits_nothing_and_says_so(tmp_path: Path) -> None:
     cli = InProcess(tmp_path)
     with ScriptedEndpoint([FIRST, SLOW, LOOK, DONE], price=parse_price("1,2")) as endpoint:
@@ -22,7 +38,7 @@ def test_a_stopped_owner_that_wakes_after_a_takeover_commits_nothing_and_says_so
         wait_for(first, "round 1 of")
         while not (cli.workspace / "begun").exists():
             assert first.poll() is None
-        os.kill(first.pid, signal.SIGSTOP)
+        stop_between_commits(first.pid, cli.store_file)
         assert cli("resume", "last").code == 2
         cli.write("go", "")
         second = cli("resume", "last", "--force", "--json")

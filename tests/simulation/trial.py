@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import io
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -253,6 +254,9 @@ class Trial:
                 task.cancel()
             for _ in range(12):
                 await asyncio.sleep(0)
+        for coroutine in (task.get_coro() for process in self.processes for task in process.tasks):
+            if coroutine is not None and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                coroutine.close()  # killed before its first step
         for task in asyncio.all_tasks(loop):
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         world.note = noted  # type: ignore[method-assign]

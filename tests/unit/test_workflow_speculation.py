@@ -30,6 +30,7 @@ from treadle.kernel.workflow_steering import to_events
 from treadle.ports.callback import accept, reject
 from treadle.ports.clock import NO_CRASH_POINTS
 from treadle.runtime.contexts import child_id
+from treadle.runtime.journal import load_state
 from treadle.runtime.workflow_journal import WorkflowJournal
 from treadle.settings import load_settings
 from treadle.spec.definitions import Loop
@@ -215,6 +216,36 @@ def test_loops_speculate_each_in_its_own_folder(place: Place, workspace: Path) -
     assert (workspace / "kit.py").read_text() == "start\nmuch longer\n"
     assert result.document["usage"]["requests"] == 2
     assert not leftovers(place, workspace)
+
+
+@pytest.mark.req("TC-28")
+def test_a_loop_that_lost_has_ended_for_good(place: Place, workspace: Path) -> None:
+    begun = anyio.Event()
+
+    async def wait(ctx: Any, feedback: str | None) -> str:
+        begun.set()
+        await anyio.sleep_forever()
+        return "never"
+
+    async def at_once(ctx: Any) -> str:
+        await begun.wait()
+        return "first"
+
+    async def yes(ctx: Any, output: Any) -> Any:
+        return accept()
+
+    slow = Loop(name="slow", act=wait, evaluate="true")
+    result = place.run(in_a_task([at_once, slow], yes, [], select="first", workspace=workspace, input="do"))
+    assert result.status == "done", result.document
+
+    async def status() -> tuple[str, str]:
+        ledger = await place.open()
+        lost = child_id(child_id(X, "a", 1, "perform", "speculate"), "candidate-2", 1, "perform", "run")
+        state = (await load_state(ledger, lost)).state
+        await ledger.close()
+        return state.status, state.code
+
+    assert anyio.run(status) == ("cancelled", "aborted"), "nobody resumes it, and a worker leaves it alone"
 
 
 @pytest.mark.req("TC-28")

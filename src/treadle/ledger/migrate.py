@@ -31,7 +31,17 @@ STORE = Format(
 
 
 def version_of(db: sqlite3.Connection, path: Path, what: Format = STORE) -> int:
-    """The version of the file, 0 for an empty one. LedgerDamaged where it is somebody else's; sqlite3.Error."""
+    """The version of the file as of one instant, 0 for an empty one. LedgerDamaged where it is somebody else's; sqlite3.Error."""
+    if db.in_transaction:
+        return _version(db, path, what)
+    db.execute("BEGIN")  # another process may make the store at this moment: its mark and its version are read together
+    try:
+        return _version(db, path, what)
+    finally:
+        db.execute("ROLLBACK")
+
+
+def _version(db: sqlite3.Connection, path: Path, what: Format) -> int:
     application, version = _number(db, "application_id"), _number(db, "user_version")
     if application == what.application_id:
         return version
