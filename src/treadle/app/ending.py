@@ -110,7 +110,8 @@ def next_command(execution_id: str, state: LoopState, *, store: str = "") -> str
     if not is_final(status, code):
         return f"treadle {RETRY} {name}"
     if state.scope is not None and state.scope.closed in ("", "branch", "kept"):
-        return f"treadle scope {'merge' if state.scope.closed else 'diff'} {name}"
+        to_settle = state.scope.closed or state.scope.onto  # merging says how a conflict is settled
+        return f"treadle scope {'merge' if to_settle else 'diff'} {name}"
     return f"treadle diff {name}"
 
 
