@@ -89,7 +89,7 @@ def test_a_conflict_in_the_last_round_leaves_the_work_on_its_branch_for_a_person
     ran = isolated(cli, CLASH % cli.workspace, "--max-rounds", "1")
     assert (ran.code, ran.document["code"]) == (1, "exhausted")
     assert "kit.py" in ran.document["outcome"]["evidence"]
-    assert "next: treadle scope merge" in ran.err, "which says how to settle it"
+    assert "next     treadle scope merge" in cli("why", "last").out, "which says how to settle it"
     (row,) = listed(cli)
     assert (row["files"], row["ahead"], row["status"]) == ("clean", 1, "failed")
     refused = cli("scope", "merge", "last")
