@@ -126,8 +126,9 @@ def print_execution(
     store: str,
     parent: str = "",
     children: Mapping[str, dict[str, Any]] | None = None,
+    answered: str = "",
 ) -> None:
-    """The page of one execution. `children`: the documents of those that it has forked."""
+    """The page of one execution. `children`: the documents of those that it has forked. `answered`: by whom, to its parent."""
     console = _console()
     rest = rest_of(row.execution_id, state, store=store, owned=row.owner_alive)
     _head(console, row, rest, state.workspace or "no workspace", parent)
@@ -150,7 +151,12 @@ def print_execution(
     _say(console, "\nRounds", "bold")
     for one in rounds:
         _round_lines(console, one, whole=False)
-    _say(console, f"\nNext: {rest.next}")
+    if answered:
+        _say(
+            console, f"\nAnswered by {answered}, to the one that forked it; treadle resume {parent} goes on with both."
+        )
+    else:
+        _say(console, f"\nNext: {rest.next}")
 
 
 PLAN_MARKS = {"pending": ("·", ""), "in-progress": ("▶", "blue"), "done": ("✓", "green"), "failed": ("✗", "red")}

@@ -12,6 +12,7 @@ from .arguments import Namespace, Parser
 from .values import whole
 
 if TYPE_CHECKING:
+    from treadle.kernel.states import LoopState
     from treadle.kernel.workflow_states import WorkflowState
     from treadle.ports.ledger import ExecutionRow, Ledger, Record
 
@@ -99,6 +100,7 @@ async def _show(
         records: list[Record] = []
         if turn is not None or number is not None or not json:
             records = await ledger.records(row.execution_id)
+        answered = await _answered(ledger, row.execution_id, state)
         children = {} if json else await _documents(ledger, [child for child, _ in state.children])
     if turn is not None:
         one_turn = history.turn(records, turn)
@@ -116,7 +118,21 @@ async def _show(
         print_json(document(row.execution_id, state) | plan | ({"parent": parent.execution_id} if parent else {}))
     else:
         above = parent.execution_id if parent else ""
-        pages.print_execution(row, state, known, where.named_store, above, children)
+        pages.print_execution(row, state, known, where.named_store, above, children, answered)
+
+
+async def _answered(ledger: Ledger, execution_id: str, state: LoopState) -> str:
+    """Who has answered what a child waits with, to the one that forked it: the child hears of it when that one goes on."""
+    from treadle.core.errors import UnknownExecution
+    from treadle.runtime.journal import load_state
+
+    if not state.parent or state.pending is None:
+        return ""
+    try:
+        answer = (await load_state(ledger, state.parent)).state.answer
+    except UnknownExecution:
+        return ""
+    return answer.actor if answer is not None and answer.id == f"{execution_id}.{state.pending.id}" else ""
 
 
 async def _documents(ledger: Ledger, children: list[str]) -> dict[str, dict[str, Any]]:
