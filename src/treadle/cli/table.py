@@ -29,10 +29,11 @@ def print_table(
 
     console = Console(highlight=False, emoji=False)
     heads, columns = list(heads), [list(column) for column in zip(*rows, strict=True)]
-    if spare in heads and _room(console.width, heads, columns) < ENOUGH:
+    enough = min(ENOUGH, _width(heads[-1], columns[-1]))
+    if spare in heads and _room(console.width, heads, columns) < enough:
         at = heads.index(spare)
         del heads[at], columns[at]
-    if gives in heads and (lacking := ENOUGH - _room(console.width, heads, columns)) > 0:
+    if gives in heads and (lacking := enough - _room(console.width, heads, columns)) > 0:
         _cut(columns[at := heads.index(gives)], max(LEAST_OF_OTHERS, _width(heads[at], columns[at]) - lacking))
     _cut(columns[-1], max(LEAST, _room(console.width, heads, columns)))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bright_black")
