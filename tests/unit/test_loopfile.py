@@ -151,3 +151,12 @@ def test_the_schema_for_editors_is_that_of_the_types_and_fits_the_example():
 def test_any_text_is_read_or_refused(text):
     file, findings = loopyaml.look(text)
     assert file is not None or findings
+
+
+@pytest.mark.req("CV-21")
+def test_every_value_that_is_none_of_its_kind_is_named_at_once() -> None:
+    text = "treadle: 1\ncontrol: {max_rounds: many, max_turns: true}\nact: {allow: x}\nverify: 7\n"
+    _, findings = loopyaml.look(text)
+    assert [one.path for one in findings] == ["control.max_rounds", "control.max_turns", "act.allow", "verify"]
+    _, findings = loopyaml.look("treadle: 1\nact:\n  children:\n    a: {about: 3}\n")
+    assert len(findings) == 1, "where a value cannot be found, the rest waits for another look"

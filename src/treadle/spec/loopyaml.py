@@ -15,6 +15,7 @@ import msgspec
 from .loopfile import FORMAT, Finding, LoopFile, LoopFileError, contradictions
 
 MAX_CHARACTERS = 262_144
+MOST_FINDINGS = 20
 MOST_OPEN = 64  # brackets: the time to read them grows with the square of how deep they are nested
 _AT = re.compile(r" - at `\$(.*?)`$")
 _BRACKET = re.compile(r"[\[\]{}]")
@@ -55,10 +56,9 @@ def look(text: str) -> tuple[LoopFile | None, list[Finding]]:
     findings += [_finding(tree, path, message) for path, message in _decimals(plain)]
     if findings:
         return None, findings
-    try:
-        file = msgspec.convert(plain, LoopFile, strict=True)
-    except msgspec.ValidationError as error:
-        return None, [_of_validation(tree, str(error))]
+    file, findings = _converted(tree, plain)
+    if file is None:
+        return None, findings
     return file, [_finding(tree, tuple(path.split(".")), f"{path} {text}") for path, text in contradictions(file)]
 
 
@@ -249,7 +249,38 @@ def _decimals(plain: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
     return found
 
 
-def _of_validation(tree: Any, said: str) -> Finding:
+def _converted(tree: Any, plain: dict[str, Any]) -> tuple[LoopFile | None, list[Finding]]:
+    """The file; or a finding for each value that is none of its kind: what is wrong is left out, and the rest looked at again."""
+    findings: list[Finding] = []
+    while len(findings) < MOST_FINDINGS:
+        try:
+            file = msgspec.convert(plain, LoopFile, strict=True)
+        except msgspec.ValidationError as error:
+            path, words = _of_validation(str(error))
+            if findings and not _left_out(plain, path):
+                break  # it says again what has been said, in other words
+            if not findings:
+                _left_out(plain, path)
+            findings.append(_finding(tree, path, words))
+        else:
+            return (None, findings) if findings else (file, [])
+    return None, findings
+
+
+def _left_out(plain: Any, path: tuple[str, ...]) -> bool:
+    """Whether there was such a value; it is gone. The path does not say in which child a fault is."""
+    node: Any = plain
+    try:
+        for part in path[:-1]:
+            node = node[int(part) if isinstance(node, list) else part]
+        del node[int(path[-1]) if isinstance(node, list) else path[-1]]
+    except (IndexError, KeyError, TypeError, ValueError):
+        return False
+    return True
+
+
+def _of_validation(said: str) -> tuple[tuple[str, ...], str]:
+    """(where, what is wrong)."""
     match = _AT.search(said)
     path = tuple(part for part in re.split(r"[.\[\]]+", match[1]) if part) if match else ()
     words = said[: match.start()] if match else said
@@ -259,7 +290,7 @@ def _of_validation(tree: Any, said: str) -> Finding:
         words = f"is none of {', '.join(map(str, _choices(LoopFile, path)))}"
     else:
         words = _TYPE.sub(lambda one: " or ".join(_SPOKEN.get(kind, kind) for kind in one[1].split(" | ")), words)
-    return _finding(tree, path, f"{'.'.join(path) or 'it'}: {words[:1].lower()}{words[1:]}.")
+    return path, f"{'.'.join(path) or 'it'}: {words[:1].lower()}{words[1:]}."
 
 
 def _choices(kind: Any, path: tuple[str, ...]) -> tuple[Any, ...]:
