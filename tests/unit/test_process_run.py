@@ -331,6 +331,7 @@ def test_a_recorded_group_is_not_killed_once_its_number_is_anothers(tmp_path):
         async with anyio.create_task_group() as group:
             group.start_soon(started)
             await appear(tmp_path, 1)
+            await told.wait()
             pgid, birth = recorded[0]
             boot, start, tag = birth.split(":")
             strangers = [f"{boot}:{int(start) + 1}:{'0' * 16}", f"another-boot:{start}:{tag}", "", "::", "a:b"]
@@ -339,11 +340,16 @@ def test_a_recorded_group_is_not_killed_once_its_number_is_anothers(tmp_path):
             group.cancel_scope.cancel()
         return alive
 
+    def record(*group):
+        recorded.append(group)
+        told.set()
+
     async def started():
         options = {"cwd": tmp_path, "env": ENV, "timeout_s": None, "output_limit_bytes": 100}
-        await run_process(noted("x"), started=lambda *group: recorded.append(group), **options)
+        await run_process(noted("x"), started=record, **options)
 
     recorded: list[tuple[int, str]] = []
+    told = anyio.Event()
     assert anyio.run(main)
 
 

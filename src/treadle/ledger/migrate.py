@@ -38,7 +38,8 @@ def version_of(db: sqlite3.Connection, path: Path, what: Format = STORE) -> int:
     try:
         return _version(db, path, what)
     finally:
-        db.execute("ROLLBACK")
+        if db.in_transaction:  # SQLite ends some failed ones by itself
+            db.execute("ROLLBACK")
 
 
 def _version(db: sqlite3.Connection, path: Path, what: Format) -> int:
