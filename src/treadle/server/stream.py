@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from .feed import Feed
+from .problems import Problem
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -15,15 +16,20 @@ if TYPE_CHECKING:
 BATCH_S = 0.033
 BATCH_EVENTS = 2_000
 HEARTBEAT_S = 10.0
+MOST_DIGITS = 18
 SEND_TIMEOUT_S = 5.0  # a viewer that takes nothing for so long is dropped; it comes back by Last-Event-ID
 
 
 def cursor(feed: Feed, last_event_id: str | None) -> tuple[int, bool]:
-    """(where the viewer goes on, whether it has missed something). A new viewer begins now."""
-    if last_event_id is None:
+    """(where the viewer goes on, whether it has missed something). A new viewer begins now.
+
+    Problem 400 for what cannot be the number of an event; one of another time is a gap.
+    """
+    if not last_event_id:
         return feed.last, False
-    if not last_event_id.isascii() or not last_event_id.isdigit() or len(last_event_id) > 18:
-        return feed.last, True
+    if not last_event_id.isascii() or not last_event_id.isdigit() or len(last_event_id) > MOST_DIGITS:
+        said = f"Last-Event-ID {last_event_id!r:.60} is no number of an event. Send the id of the last one that was seen, or none."
+        raise Problem(400, "invalid-last-event-id", said)
     seen = int(last_event_id)
     return (feed.last, True) if feed.has_gap(seen) else (seen, False)
 
