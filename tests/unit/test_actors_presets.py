@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from treadle.core.errors import ConfigurationError
 from treadle.effects.presets import PRESETS, Report, command_of, report_of
 
+SAID = "The test passes now."
 RECORDED = Path(__file__).parent.parent / "fixtures" / "agents"
 
 
@@ -23,11 +25,12 @@ def report(agent: str, name: str) -> Report:
 @pytest.mark.parametrize(
     ("agent", "name", "counts", "cost", "said"),
     [
-        ("claude", "claude.json", (138_692, 2140, 120_411, 18_250, 7), "0.18462", "The test passes now."),
-        ("codex", "codex.jsonl", (24_763, 122, 24_448, 0, 1), "0", "Fixed a.py."),
-        ("gemini", "gemini.json", (33_904, 214, 21_263, 0, 3), "0", "Done: the parser accepts tabs."),
-        ("opencode", "opencode.jsonl", (44_196, 93, 43_415, 100, 2), "0.0130", "Renamed it."),
-        ("aider", "aider.txt", (8324, 250, 2000, 1100, 2), "0.03", ""),
+        ("claude", "claude.json", (42_040, 84, 40_000, 1800, 2), "0.03455", SAID),
+        ("codex", "codex.jsonl", (24_000, 122, 16_000, 0, 1), "0", SAID),
+        ("gemini", "gemini.json", (27_000, 123, 12_000, 0, 3), "0", SAID),
+        ("opencode", "opencode.jsonl", (14_000, 110, 10_000, 0, 2), "0.00922", SAID),
+        ("aider", "aider.txt", (7000, 55, 0, 0, 1), "0.01", ""),
+        ("aider", "aider-cached.txt", (8324, 250, 2000, 1100, 2), "0.03", ""),
     ],
 )
 def test_usage_cost_and_last_word_are_read(
@@ -51,14 +54,24 @@ def test_usage_cost_and_last_word_are_read(
 @pytest.mark.parametrize(
     ("agent", "name", "why"),
     [
-        ("claude", "claude-max-turns.json", "error_max_turns"),
-        ("codex", "codex-failed.jsonl", "usage limit"),
-        ("gemini", "gemini-error.json", "quota exceeded"),
-        ("opencode", "opencode-error.jsonl", "ProviderAuthError"),
+        ("claude", "claude-max-turns.json", "claude: Reached maximum number of turns (1) (error_max_turns)"),
+        ("claude", "claude-error.json", "claude: Credit balance is too low"),
+        ("codex", "codex-failed.jsonl", "codex: You've hit your usage limit."),
+        ("gemini", "gemini-error.json", "gemini: API key not valid. Please pass a valid API key."),
+        ("opencode", "opencode-error.jsonl", "opencode: Incorrect API key provided."),
+        ("aider", "aider-error.txt", "aider: OpenAIException - Incorrect API key provided."),
     ],
 )
-def test_a_bad_ending_is_told(agent: str, name: str, why: str) -> None:
-    assert why in report(agent, name).failure
+def test_a_bad_ending_is_told_in_the_words_of_the_provider(agent: str, name: str, why: str) -> None:
+    assert report(agent, name).failure == why
+
+
+def test_the_tokens_of_an_agents_helpers_are_counted_with_its_own() -> None:
+    model = {"inputTokens": 1, "outputTokens": 2, "cacheReadInputTokens": 3, "cacheCreationInputTokens": 4}
+    printed = {"num_turns": 1, "usage": {"input_tokens": 1}, "modelUsage": {"large": model, "small": model}}
+    usage = report_of("claude", json.dumps(printed)).usage
+    assert usage is not None
+    assert (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens) == (16, 4, 6, 8)
 
 
 def test_arguments_follow_the_preset() -> None:

@@ -17,6 +17,7 @@ from treadle.core.errors import ConfigurationError, DefinitionError
 from treadle.core.redaction import Redactor, secrets_of
 from treadle.core.scope_events import Isolation
 from treadle.core.settings import MAP_TOKENS, AgentSettings, Guards, Limits, LoopSettings, Policy, with_guards
+from treadle.core.usage import Usage
 from treadle.effects.actors import CommandActor, FunctionActor
 from treadle.effects.checks import CommandCheck, FunctionCheck, verify_command
 from treadle.effects.lessons import LessonParts
@@ -163,7 +164,10 @@ def _act(
                 raise DefinitionError("A command that acts needs a workspace.")
             command = command_of(act.agent) if act.agent else act.command
             verify_command("aider" if act.agent.startswith("aider") else command, workspace)
-            return CommandActor(command, workspace, timeout_s=act.timeout_s, redact=redact, agent=act.agent)
+            reserve = Usage(requests=1) if act.agent else None  # killed before it told its usage, it is not forgotten
+            return CommandActor(
+                command, workspace, timeout_s=act.timeout_s, redact=redact, agent=act.agent, reserve=reserve
+            )
         case Actor():
             return act
         case _ if library := library_agent(act, clock):

@@ -73,7 +73,11 @@ class CommandActor(Actor):
         }
         if report.said:
             output["said"] = self._redact(report.said)
-        return ActorResult(_to_json(output), self._failure(result) or self._redact(report.failure))
+        failure = self._failure(result)
+        if report.failure:  # its own words say more than the exit code
+            told = self._redact(report.failure)
+            failure = f"{told}; {failure}" if failure else told
+        return ActorResult(_to_json(output), failure)
 
     async def _run(self, context: RoundContext, files: dict[str, str]) -> ProcessResult:
         return await run_process(

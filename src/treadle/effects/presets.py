@@ -1,6 +1,6 @@
 """Coding agents by name: how each is started without a terminal, and what its output says of usage, cost and ending (AG-26).
 
-The formats are those that their makers document for headless use: `claude -p --output-format json` (one result object),
+The formats are those that the programs print (tests/fixtures/agents): `claude -p --output-format json` (one result object),
 `codex exec --json` and `opencode run --format json` (an event a line), `gemini --output-format json` (one object with `stats`),
 and the `Tokens:` and `Cost:` lines of aider.
 """
@@ -107,19 +107,21 @@ def _usage(given: int, made: int, read: int, written: int, requests: int, cost: 
 
 def _claude(output: str) -> Report:
     result = _whole(output, "total_cost_usd", "num_turns")
-    counts = cast("_Object", result.get("usage") or {})
-    read, written = counts.get("cache_read_input_tokens") or 0, counts.get("cache_creation_input_tokens") or 0
-    usage = _usage(
-        (counts.get("input_tokens") or 0) + read + written,
-        counts.get("output_tokens") or 0,
-        read,
-        written,
-        max(1, result.get("num_turns") or 1),
-        result.get("total_cost_usd") or ZERO_USD,
-    )
+    requests, cost = max(1, result.get("num_turns") or 1), result.get("total_cost_usd") or ZERO_USD
+    models = list(cast("dict[str, _Object]", result.get("modelUsage") or {}).values())
+    if models:  # those of its helpers besides, as the cost has them
+        read, written = _sum(models, "cacheReadInputTokens"), _sum(models, "cacheCreationInputTokens")
+        given, made = _sum(models, "inputTokens"), _sum(models, "outputTokens")
+    else:
+        counts = [cast("_Object", result.get("usage") or {})]
+        read, written = _sum(counts, "cache_read_input_tokens"), _sum(counts, "cache_creation_input_tokens")
+        given, made = _sum(counts, "input_tokens"), _sum(counts, "output_tokens")
+    usage = _usage(given + read + written, made, read, written, requests, cost)
     said, how = str(result.get("result") or ""), str(result.get("subtype") or "")
-    bad = result.get("is_error") is True or how not in ("", "success")
-    return Report(usage, f"claude ended with {how or 'an error'}: {said[:500]}" if bad else "", said)
+    if result.get("is_error") is not True and how in ("", "success"):
+        return Report(usage, "", said)
+    why = said or "; ".join(str(error) for error in result.get("errors") or ()) or "it failed"
+    return Report(usage, f"claude: {why[:500]}" + (f" ({how})" if how not in ("", "success") else ""), said)
 
 
 def _codex(output: str) -> Report:
@@ -131,14 +133,14 @@ def _codex(output: str) -> Report:
             _sum(turns, "input_tokens"),
             _sum(turns, "output_tokens"),
             _sum(turns, "cached_input_tokens"),
-            0,
+            _sum(turns, "cache_write_input_tokens"),
             len(turns),
         )
     failure = ""
     none: _Object = {}
     last = next((e for e in reversed(events) if str(e.get("type")).startswith("turn.")), none)
     if last.get("type") == "turn.failed":
-        failure = f"codex: {cast('_Object', last.get('error') or {}).get('message', 'the turn failed')}"
+        failure = f"codex: {_told(last.get('error'), 'the turn failed')}"
     items = [cast("_Object", event["item"]) for event in events if event.get("type") == "item.completed"]
     said = [str(item.get("text", "")) for item in items if item.get("type") == "agent_message"]
     return Report(usage, failure, said[-1] if said else "")
@@ -146,8 +148,8 @@ def _codex(output: str) -> Report:
 
 def _gemini(output: str) -> Report:
     whole = _whole(output, "stats", "response", "error")
-    error = cast("_Object", whole.get("error") or {})
-    failure = f"gemini: {error.get('message', 'it failed')}" if error else ""
+    error = whole.get("error")
+    failure = f"gemini: {_told(error)}" if error else ""
     models = cast("dict[str, _Object]", cast("_Object", whole.get("stats") or {}).get("models") or {})
     usage = None
     if models:
@@ -178,21 +180,24 @@ def _opencode(output: str) -> Report:
             len(steps),
             sum((Decimal(str(step.get("cost") or 0)) for step in steps), ZERO_USD),
         )
-    errors = [cast("_Object", event.get("error") or {}) for event in events if event.get("type") == "error"]
-    failure = f"opencode: {errors[-1].get('message') or errors[-1].get('name') or 'it failed'}" if errors else ""
+    errors = [event.get("error") for event in events if event.get("type") == "error"]
+    failure = f"opencode: {_told(errors[-1])}" if errors else ""
     texts = [cast("_Object", event["part"]).get("text", "") for event in events if event.get("type") == "text"]
     return Report(usage, failure, str(texts[-1]) if texts else "")
 
 
 _TOKENS = re.compile(r"^Tokens: (.+)$", re.MULTILINE)
 _COUNT = re.compile(r"([\d.,]+)([kM]?) (sent|cache write|cache hit|received)")
+_REFUSED = re.compile(r"^litellm\.\w*Error: (.+)$", re.MULTILINE)
 _COST = re.compile(r"Cost: \$[\d.]+ message, \$([\d.]+) session")
 
 
 def _aider(output: str) -> Report:
     messages = [{kind: _number(*number) for *number, kind in _COUNT.findall(line)} for line in _TOKENS.findall(output)]
     if not messages:
-        return Report()
+        return Report(
+            failure=f"aider: {refused[-1]}" if (refused := _REFUSED.findall(output)) else ""
+        )  # its exit code is 0
     cost = _COST.findall(output)
     read, written = _sum(messages, "cache hit"), _sum(messages, "cache write")
     sent = _sum(messages, "sent") + read + written
@@ -203,6 +208,22 @@ def _aider(output: str) -> Report:
 
 def _number(digits: str, unit: str) -> int:
     return int(Decimal(digits.replace(",", "").rstrip(".")) * {"": 1, "k": 1_000, "M": 1_000_000}[unit])
+
+
+def _told(error: Any, otherwise: str = "it failed") -> str:
+    """The words of an error, which may be those of a provider's answer in JSON inside, or under `data`."""
+    words: Any = error
+    for _ in range(4):
+        if isinstance(words, str) and words.startswith("{"):
+            try:
+                words = json.loads(words)
+            except ValueError:
+                break
+        if not isinstance(words, dict):
+            break
+        found = cast("_Object", words)
+        words = found.get("error") or found.get("message") or found.get("data") or found.get("name")
+    return str(words or otherwise)
 
 
 def _sum(of: Iterable[_Object], name: str) -> int:
