@@ -27,6 +27,7 @@ from treadle.kernel.lessons import after
 from treadle.kernel.loop import next_actions
 from treadle.kernel.states import LoopState
 from treadle.kernel.steering import Answer, Extend, Steering, encode, to_event
+from treadle.kernel.stepping import Unit
 from treadle.ports.clock import NO_CRASH_POINTS, Clock, CrashPoints
 from treadle.ports.ledger import Ledger
 from treadle.ports.lessons import Lessons
@@ -56,6 +57,7 @@ class Reopening:
     force: bool = False
     actor: str = ""
     guards: Mapping[str, int] = field(default_factory=dict[str, int])  # other thresholds from now on
+    step: Unit | None = None  # do so much, and hold it there
     parent_said: ParentSaid | None = None  # of a child: what its parent can spare now
 
 
@@ -238,6 +240,8 @@ class Runtime:
             journal.emit(ev.WaitEnded(at_us=self.clock.wall_us()))  # a person says that it is worth another try
         await session.driver.take_over()
         await journal.flush()
+        if how.step is not None:
+            session.driver.hold_after(how.step)
 
     async def _effects(self, built: Built, execution_id: str, parent: Parent | None) -> LoopEffects:
         """Connected to what its tools need, before anything is started. ConfigurationError."""

@@ -31,6 +31,14 @@ def parser(name: str) -> Parser:
     ).execution()
     made.flag("--retry-incomplete", help="try a failed execution again where it failed")
     made.flag("--adopt", help="go on although the definition has changed")
+    made.option(
+        "--step",
+        metavar="turn|round",
+        nargs="?",
+        const="turn",
+        choices=("turn", "round"),
+        help="do one turn (or one check), or what is left of the round, then hold it",
+    )
     made.option("--price", metavar="IN,OUT[,..]", help="USD per million tokens, where no price was known")
     made.guard()
     made.flag("--force", help="take it from an owner that seems to live; that one is fenced off")
@@ -63,6 +71,7 @@ def resume(given: Namespace) -> int:
         force=given.force,
         actor=actor,
         guards=given.guard or {},
+        step=given.step,
     )
     return anyio.run(partial(go_on, where, given.execution, how, given.price, manner))
 
@@ -110,6 +119,10 @@ async def _go_on_with_workflow(
     from .drive import drive, report
     from .place import workflows
 
+    if how.step is not None:
+        raise ConfigurationError(
+            "A workflow has no turns or rounds of its own to step through: resume it without --step."
+        )
     if how.price:
         raise ConfigurationError("A workflow's price is in its definition: Workflow(..., price=...), without --price.")
     execution_id: str = found["execution_id"]

@@ -48,7 +48,9 @@ class Interrupted(Value, frozen=True, kw_only=True):
     """A new owner, a cancelled effect, a signal or a lapsed deadline: whatever was in flight becomes in doubt."""
 
     epoch: int
-    reason: Literal["taken-over", "cancelled", "signal", "deadline"]
+    reason: Literal[
+        "taken-over", "cancelled", "signal", "deadline", "step"
+    ]  # step: one turn or round was asked for, and is done
     us: int = 0  # active time of the interrupted effect, where it is known
 
 

@@ -149,7 +149,7 @@ def _on_interrupted(state: LoopState, e: ev.Interrupted) -> LoopState:
         doubt += agent.reserve
     state = _spend(state, us=e.us, in_doubt=doubt)
     changes: dict[str, Any] = {}
-    if e.reason == "signal" and state.status == "running":
+    if e.reason in ("signal", "step") and state.status == "running":
         changes = {"status": "paused", "code": "interrupted"}
     elif e.reason == "taken-over":
         changes = {"epoch": e.epoch}

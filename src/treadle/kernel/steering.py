@@ -28,6 +28,7 @@ from treadle.core.values import Value
 from .leases import lacking_above, parse, within
 from .plan import known_step
 from .states import LoopState
+from .stepping import Unit
 
 
 class Answer(Value, frozen=True, kw_only=True, tag="answer"):
@@ -70,6 +71,13 @@ class Pause(Value, frozen=True, kw_only=True, tag="pause"):
     actor: str
 
 
+class Step(Value, frozen=True, kw_only=True, tag="step"):
+    """Do one turn, or what is left of this round, and hold it there."""
+
+    actor: str
+    unit: Unit = "turn"
+
+
 class Extend(Value, frozen=True, kw_only=True, tag="extend"):
     """Raise limits; each value is the new limit."""
 
@@ -109,7 +117,7 @@ class ChangeLease(Value, frozen=True, kw_only=True, tag="lease"):
     reason: str = ""
 
 
-Steering = Answer | Cancel | Pause | Extend | Compact | Pin | ChangeLease | EditPlan | MarkStep
+Steering = Answer | Cancel | Pause | Step | Extend | Compact | Pin | ChangeLease | EditPlan | MarkStep
 _encode = msgspec.json.Encoder(decimal_format="string").encode
 _decode = msgspec.json.Decoder(Steering).decode
 
@@ -148,10 +156,10 @@ def to_event(
             )
         case Cancel():
             return _cancelled(state, steering)
-        case Pause():
+        case Pause() | Step():  # a step is held by whoever runs it, once it is done
             if state.status != "running":
                 raise InputError(f"It does not run: {state.status}, {state.code}.")
-            return Interrupted(epoch=state.epoch, reason="signal")
+            return Interrupted(epoch=state.epoch, reason="signal" if isinstance(steering, Pause) else "step")
         case Extend():
             return _extended(state, steering)
         case Compact():

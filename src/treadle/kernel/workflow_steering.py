@@ -9,7 +9,7 @@ from treadle.core.endings import is_final
 from treadle.core.errors import AnswerRefused, InputError
 from treadle.core.values import Value
 
-from .steering import Answer, Cancel, ChangeLease, Compact, EditPlan, Extend, MarkStep, Pause, Pin, Steering
+from .steering import Answer, Cancel, ChangeLease, Compact, EditPlan, Extend, MarkStep, Pause, Pin, Steering, Step
 from .workflow_states import WorkflowState
 
 
@@ -37,6 +37,8 @@ def _to_event(state: WorkflowState, steering: Steering, at_us: int) -> Value:
             return ev.WorkflowStopped(status="cancelled", code="aborted", kind="cancelled", evidence=by)
         case Pause():
             raise InputError("A workflow is paused where it runs: Ctrl-C or SIGTERM to its process.")
+        case Step():
+            raise InputError("A workflow has no turns or rounds; a loop inside it has: name that.")
         case Extend():
             return _extended(state, steering)
         case Compact() | ChangeLease():

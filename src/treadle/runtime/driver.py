@@ -15,7 +15,8 @@ from treadle.kernel.budget import remaining_us
 from treadle.kernel.children import may_yield
 from treadle.kernel.loop import at_boundary, next_actions
 from treadle.kernel.states import LoopState
-from treadle.kernel.steering import decode, to_event
+from treadle.kernel.steering import Step, decode, to_event
+from treadle.kernel.stepping import Hold, Unit, begin, reached
 from treadle.ports.clock import Clock, CrashPoints
 
 from .host import JournalHost
@@ -54,6 +55,7 @@ class Driver:
         self._scope: anyio.CancelScope | None = None
         self._why: Literal["signal", "cancelled", ""] = ""
         self._yielding = False
+        self._hold: Hold | None = None  # a step is on its way
         self._start_us: int | None = None  # when the effect in flight began; None: none is
         self._left_us = 0  # the active time that it was given
         self._end: tuple[ev.Stopped, int] | None = None  # a cancellation that was asked for, and its posted id
@@ -61,6 +63,10 @@ class Driver:
     def interrupt(self) -> None:
         """Asks for a clean stop (Ctrl-C, SIGTERM): what is in flight is cancelled, and the execution can be resumed."""
         self._stop("signal")
+
+    def hold_after(self, unit: Unit) -> None:
+        """Asks it to rest, paused, once one turn or round more is done; what it comes to before is a rest as well."""
+        self._hold = begin(self.journal.state, unit)
 
     def hand_over(self) -> None:
         """Asks it to rest at the next boundary, running as it is, so that another owner goes on. A child at work is stopped for it."""
@@ -144,6 +150,10 @@ class Driver:
         why, self._why = self._why, ""
         if why == "signal" and journal.state.status == "running":
             journal.emit(ev.Interrupted(epoch=journal.ownership.epoch, reason=why))
+        if self._hold is not None and reached(self._hold, journal.state):
+            self._hold = None
+            if journal.state.status == "running":
+                journal.emit(ev.Interrupted(epoch=journal.ownership.epoch, reason="step"))
         if self._end is not None:
             (event, posted_id), self._end = self._end, None
             journal.emit(event, taken=posted_id)
@@ -241,12 +251,16 @@ class Driver:
             if journal.was_taken(posted.id) or (self._end is not None and self._end[1] == posted.id):
                 continue
             try:
-                event = to_event(journal.state, decode(posted.body), self.clock.wall_us())
+                wish = decode(posted.body)
+                event = to_event(journal.state, wish, self.clock.wall_us())
             except InputError as refusal:
                 journal.take(posted.id)
                 journal.tell("refused", str(refusal))
                 continue
-            if isinstance(event, ev.Interrupted):  # a person asks for a pause
+            if isinstance(wish, Step):
+                journal.take(posted.id)
+                self.hold_after(wish.unit)
+            elif isinstance(event, ev.Interrupted):  # a person asks for a pause
                 journal.take(posted.id)
                 self.interrupt()
             elif isinstance(event, ev.Stopped):

@@ -87,9 +87,9 @@ def can(state: AnyState, *, owned: bool) -> list[str]:
         return []
     found: list[str] = []
     if state.status == "running":
-        found += ["pause"] if owned else ["resume"]
+        found += ["pause", "step"] if owned else ["resume", "step"]
     elif state.status == "paused":
-        found.append("resume")
+        found += ["resume", "step"]
     elif state.pending is not None and state.pending.kind != "quota":
         found += ["answer"] if state.pending.kind == "question" else ["approve", "reject"]
     elif state.status == "failed" and RETRY in ending(state.status, state.code).goes_on_by:

@@ -298,6 +298,12 @@ class ResumeIn(Act):
     adopt: bool = False
 
 
+class StepIn(Act):
+    """How much is done before it is held."""
+
+    unit: Literal["turn", "round"] = Field("turn", description="turn: one turn, or one check; round: up to its verdict")
+
+
 class ExtendIn(Act):
     """New limits, each counted from the start."""
 

@@ -20,7 +20,7 @@ from treadle.core.endings import is_final
 from treadle.core.errors import ConfigurationError, InputError, TreadleError, UnknownExecution
 from treadle.core.events import KINDS
 from treadle.kernel.states import LoopState
-from treadle.kernel.steering import Steering
+from treadle.kernel.steering import Steering, Step
 from treadle.ports.ledger import ExecutionRow, Ledger
 from treadle.spec.commandline import encode
 
@@ -142,6 +142,13 @@ class Studio:
         session = await self.runtime.resume(execution_id, loop, how, definition=definition)
         self._run(session)
         return Granted(execution_id, session.state, given=False)
+
+    async def step(self, execution_id: str, wish: Step, *, seen: int) -> Granted:
+        """One turn or round: whoever runs it holds it after that; one that rests goes on here for so long."""
+        row, _ = await self.loop(execution_id)
+        if row.owner_alive or self.runs_here(execution_id):
+            return await self.steer(execution_id, wish, seen=seen)
+        return await self.resume(execution_id, Reopening(step=wish.unit, actor=wish.actor), seen=seen)
 
     async def steer(self, execution_id: str, wish: Steering, *, seen: int) -> Granted:
         """Carries it out, or gives it to whoever runs the execution. Problem 409 where something came in between."""

@@ -84,6 +84,7 @@ def _of_loop(event: Any) -> str:
                 "cancelled": "what was in flight was cancelled",
                 "signal": "told to stop",
                 "deadline": "the time limit was reached",
+                "step": "held after one step",
             }
             return f"{words[event.reason]} (epoch {event.epoch})"
         case ev.BaselineTaken():

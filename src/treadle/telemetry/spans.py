@@ -240,7 +240,11 @@ class Spans(Observer):
                 return
             case ev.Interrupted():
                 found.cut(at_us, WITHDRAWN)
-                if data.reason in ("signal", "cancelled"):  # it rests: whoever goes on begins a trace of its own
+                if data.reason in (
+                    "signal",
+                    "cancelled",
+                    "step",
+                ):  # it rests: whoever goes on begins a trace of its own
                     found.end(at_us)
                     found.root.span.set_attribute("treadle.status", "paused")
                     found.root.end(at_us)

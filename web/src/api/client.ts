@@ -79,7 +79,7 @@ export const api = {
   saveLoop: (name: string, body: Schemas["LoopIn"]) => given(http.PUT("/api/loops/{name}", { params: { path: { name } }, body })),
 };
 
-export type Wish = "pause" | "resume" | "retry" | "cancel" | "answer" | "approve" | "reject" | "extend" | "plan" | "compact" | "pins" | "forks" | `plan/steps/${string}`;
+export type Wish = "pause" | "step" | "resume" | "retry" | "cancel" | "answer" | "approve" | "reject" | "extend" | "plan" | "compact" | "pins" | "forks" | `plan/steps/${string}`;
 
 /** Asks something of an execution. `seen`: the last record that the person could see when deciding. */
 export function steer(id: string, wish: Wish, seen: number, more: Record<string, unknown> = {}): Promise<Acted> {

@@ -408,6 +408,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/executions/{execution_id}/step": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Step
+         * @description Does one turn, or what is left of the round, and holds it there; a running one is held once it has done so.
+         */
+        post: operations["step_api_executions__execution_id__step_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/executions/{execution_id}/turns": {
         parameters: {
             query?: never;
@@ -1731,6 +1751,30 @@ export interface components {
              * @default
              */
             text: string;
+        };
+        /**
+         * StepIn
+         * @description How much is done before it is held.
+         */
+        StepIn: {
+            /**
+             * Actor
+             * @description who says so; empty: the user who runs the studio
+             * @default
+             */
+            actor: string;
+            /**
+             * Seen
+             * @description sequence last seen; a stale one is refused with 409
+             */
+            seen: number;
+            /**
+             * Unit
+             * @description turn: one turn, or one check; round: up to its verdict
+             * @default turn
+             * @enum {string}
+             */
+            unit: "turn" | "round";
         };
         /**
          * StepOut
@@ -3102,6 +3146,62 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RoundOut"][];
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    step_api_executions__execution_id__step_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                "idempotency-key"?: string;
+            };
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StepIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActedOut"];
                 };
             };
             /** @description A problem (RFC 9457) */

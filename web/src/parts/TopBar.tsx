@@ -2,6 +2,7 @@ import { Icon } from "../canvas/Icon";
 import { useLive } from "../state/live";
 import { useUi, type View } from "../state/ui";
 import { act } from "./acts";
+import { StepButton } from "./StepButton";
 
 const MODES: { view: View; label: string }[] = [
   { view: "compose", label: "Compose" },
@@ -40,6 +41,7 @@ export function TopBar() {
       <Liveness connection={connection} status={inside ? (live?.status ?? "") : ""} />
       <div className="controls">
         {inside && can.includes("pause") && <button onClick={() => act("pause")}>Pause</button>}
+        {inside && can.includes("step") && <StepButton />}
         {inside && can.includes("resume") && <button className="go" onClick={() => act("resume")}>Resume</button>}
         {inside && can.includes("retry") && <button className="go" onClick={() => act("retry")}>Retry</button>}
         {inside && can.includes("cancel") && <button className="stop" onClick={() => act("cancel")}>Stop</button>}

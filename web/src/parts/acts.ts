@@ -5,6 +5,7 @@ import { useUi } from "../state/ui";
 
 const DONE: Partial<Record<Wish, string>> = {
   pause: "Paused at the next boundary.",
+  step: "One step, then it is held.",
   resume: "It goes on.",
   retry: "It is tried again.",
   cancel: "It is being stopped.",

@@ -10,6 +10,7 @@ import { WORDS } from "../parts/Inspector";
 import { PanelBody } from "../parts/panels/PanelBody";
 import { PlanSteps } from "../parts/PlanSteps";
 import { Ring } from "../parts/Ring";
+import { StepButton } from "../parts/StepButton";
 import { SteerPanel } from "../parts/SteerPanel";
 import { BeadCard, Timeline } from "../parts/Timeline";
 import type { SeenCall } from "../parts/useCalls";
@@ -76,6 +77,7 @@ export function WatchPhone({ detail, live, calls, steering }: { detail: Detail; 
       )}
       <nav className="dock" aria-label="Controls">
         {detail.can.includes("pause") && <button onClick={() => void act("pause")}>Pause</button>}
+        {detail.can.includes("step") && <StepButton />}
         {detail.can.includes("resume") && <button onClick={() => void act("resume")}>Resume</button>}
         <button className={steering ? "" : "you"} onClick={() => go(steering ? "watch" : "steer")}>{steering ? "Watch" : "Steer"}</button>
         {detail.can.includes("cancel") && <button className="stop" onClick={() => void act("cancel")}>Stop</button>}

@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from treadle.app.runtime import Reopening
 from treadle.core.errors import AnswerRefused, InputError
 from treadle.core.usage import MOST_USD
-from treadle.kernel.steering import Answer, Cancel, Extend, Pause
+from treadle.kernel.steering import Answer, Cancel, Extend, Pause, Step
 from treadle.server import schemas
 from treadle.server.studio import Granted, Studio, shielded
 from treadle.spec.loopyaml import parse
@@ -74,6 +74,15 @@ async def resume(studio: TheStudio, key: Key, execution_id: str, body: schemas.R
     how = Reopening(retry_incomplete=body.retry_incomplete, adopt=body.adopt, actor=body.actor or studio.actor)
     return await once(
         studio, key, f"resume {execution_id}", body, lambda: studio.resume(execution_id, how, seen=body.seen)
+    )
+
+
+@router.post("/{execution_id}/step")
+async def step(studio: TheStudio, key: Key, execution_id: str, body: schemas.StepIn) -> schemas.ActedOut:
+    """Does one turn, or what is left of the round, and holds it there; a running one is held once it has done so."""
+    wish = Step(actor=body.actor or studio.actor, unit=body.unit)
+    return await once(
+        studio, key, f"step {execution_id}", body, lambda: studio.step(execution_id, wish, seen=body.seen)
     )
 
 
