@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from treadle.core.plans import read_steps
 from treadle.kernel.steering import Compact, EditPlan, MarkStep, Pin, Steering
-from treadle.server import schemas
+from treadle.server import schemas, wishes
 from treadle.server.studio import Studio
 
 from .parts import Key, TheStudio
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/api/executions", tags=["steering"])
 
 
 async def _steered(
-    studio: Studio, key: str, what: str, execution_id: str, body: schemas.Act, wish: Steering
+    studio: Studio, key: str, what: str, execution_id: str, body: wishes.Act, wish: Steering
 ) -> schemas.ActedOut:
     return await once(
         studio, key, f"{what} {execution_id}", body, lambda: studio.steer(execution_id, wish, seen=body.seen)
@@ -24,35 +24,35 @@ async def _steered(
 
 
 @router.post("/{execution_id}/plan")
-async def edit(studio: TheStudio, key: Key, execution_id: str, body: schemas.PlanIn) -> schemas.ActedOut:
+async def edit(studio: TheStudio, key: Key, execution_id: str, body: wishes.PlanIn) -> schemas.ActedOut:
     """Another plan. In plan mode it waits for an approval of its own."""
     wish = EditPlan(actor=body.actor or studio.actor, steps=read_steps(body.steps), digest=body.digest)
     return await _steered(studio, key, "plan", execution_id, body, wish)
 
 
 @router.post("/{execution_id}/plan/steps/{step}")
-async def mark(studio: TheStudio, key: Key, execution_id: str, step: str, body: schemas.MarkIn) -> schemas.ActedOut:
+async def mark(studio: TheStudio, key: Key, execution_id: str, step: str, body: wishes.MarkIn) -> schemas.ActedOut:
     """A step is done, or has failed, on a person's word."""
     wish = MarkStep(actor=body.actor or studio.actor, step=step, status=body.status, reason=body.reason)
     return await _steered(studio, key, f"mark {step}", execution_id, body, wish)
 
 
 @router.post("/{execution_id}/compact")
-async def compact(studio: TheStudio, key: Key, execution_id: str, body: schemas.CompactIn) -> schemas.ActedOut:
+async def compact(studio: TheStudio, key: Key, execution_id: str, body: wishes.CompactIn) -> schemas.ActedOut:
     """Compacts the history at the next boundary."""
     wish = Compact(actor=body.actor or studio.actor, depth=body.depth)
     return await _steered(studio, key, "compact", execution_id, body, wish)
 
 
 @router.post("/{execution_id}/pins")
-async def pin(studio: TheStudio, key: Key, execution_id: str, body: schemas.PinIn) -> schemas.ActedOut:
+async def pin(studio: TheStudio, key: Key, execution_id: str, body: wishes.PinIn) -> schemas.ActedOut:
     """Marks where it is."""
     wish = Pin(actor=body.actor or studio.actor, label=body.label)
     return await _steered(studio, key, "pin", execution_id, body, wish)
 
 
 @router.post("/{execution_id}/forks", status_code=201)
-async def fork(studio: TheStudio, key: Key, execution_id: str, body: schemas.ForkIn) -> schemas.ActedOut:
+async def fork(studio: TheStudio, key: Key, execution_id: str, body: wishes.ForkIn) -> schemas.ActedOut:
     """Another execution with the same past up to a record; it rests, paused, until it is resumed."""
     return await once(
         studio, key, f"fork {execution_id}", body, lambda: studio.fork(execution_id, body.at, key=key), repeatable=True

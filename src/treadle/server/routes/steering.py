@@ -12,7 +12,7 @@ from treadle.app.runtime import Reopening
 from treadle.core.errors import AnswerRefused, InputError
 from treadle.core.usage import MOST_USD
 from treadle.kernel.steering import Answer, Cancel, Extend, Pause, Step
-from treadle.server import schemas
+from treadle.server import schemas, wishes
 from treadle.server.studio import Granted, Studio, shielded
 from treadle.spec.loopyaml import parse
 
@@ -33,7 +33,7 @@ async def once(
     studio: Studio,
     key: str,
     what: str,
-    body: schemas.Given,
+    body: wishes.Given,
     act: Callable[[], Awaitable[Granted]],
     *,
     repeatable: bool = False,
@@ -50,7 +50,7 @@ async def once(
 
 
 @router.post("", status_code=201)
-async def start(studio: TheStudio, key: Key, body: schemas.StartIn) -> schemas.ActedOut:
+async def start(studio: TheStudio, key: Key, body: wishes.StartIn) -> schemas.ActedOut:
     """Starts a loop file on a task, here."""
     if bool(body.loop) == bool(body.text):
         raise InputError("Name a loop file (loop), or give one (text): one of the two.")
@@ -60,7 +60,7 @@ async def start(studio: TheStudio, key: Key, body: schemas.StartIn) -> schemas.A
 
 
 @router.post("/{execution_id}/pause")
-async def pause(studio: TheStudio, key: Key, execution_id: str, body: schemas.Act) -> schemas.ActedOut:
+async def pause(studio: TheStudio, key: Key, execution_id: str, body: wishes.Act) -> schemas.ActedOut:
     """Stops what is in flight, so that it can be resumed."""
     wish = Pause(actor=body.actor or studio.actor)
     return await once(
@@ -69,7 +69,7 @@ async def pause(studio: TheStudio, key: Key, execution_id: str, body: schemas.Ac
 
 
 @router.post("/{execution_id}/resume")
-async def resume(studio: TheStudio, key: Key, execution_id: str, body: schemas.ResumeIn) -> schemas.ActedOut:
+async def resume(studio: TheStudio, key: Key, execution_id: str, body: wishes.ResumeIn) -> schemas.ActedOut:
     """Goes on with it, here."""
     how = Reopening(retry_incomplete=body.retry_incomplete, adopt=body.adopt, actor=body.actor or studio.actor)
     return await once(
@@ -78,7 +78,7 @@ async def resume(studio: TheStudio, key: Key, execution_id: str, body: schemas.R
 
 
 @router.post("/{execution_id}/step")
-async def step(studio: TheStudio, key: Key, execution_id: str, body: schemas.StepIn) -> schemas.ActedOut:
+async def step(studio: TheStudio, key: Key, execution_id: str, body: wishes.StepIn) -> schemas.ActedOut:
     """Does one turn, or what is left of the round, and holds it there; a running one is held once it has done so."""
     wish = Step(actor=body.actor or studio.actor, unit=body.unit)
     return await once(
@@ -87,7 +87,7 @@ async def step(studio: TheStudio, key: Key, execution_id: str, body: schemas.Ste
 
 
 @router.post("/{execution_id}/cancel")
-async def cancel(studio: TheStudio, key: Key, execution_id: str, body: schemas.ReasonIn) -> schemas.ActedOut:
+async def cancel(studio: TheStudio, key: Key, execution_id: str, body: wishes.ReasonIn) -> schemas.ActedOut:
     """Ends it for good."""
     wish = Cancel(actor=body.actor or studio.actor, reason=body.reason)
     return await once(
@@ -96,19 +96,19 @@ async def cancel(studio: TheStudio, key: Key, execution_id: str, body: schemas.R
 
 
 @router.post("/{execution_id}/answer")
-async def answer(studio: TheStudio, key: Key, execution_id: str, body: schemas.AnswerIn) -> schemas.ActedOut:
+async def answer(studio: TheStudio, key: Key, execution_id: str, body: wishes.AnswerIn) -> schemas.ActedOut:
     """Answers its question."""
     return await _say(studio, key, execution_id, body, "answer", body.request_id, body.text)
 
 
 @router.post("/{execution_id}/approve")
-async def approve(studio: TheStudio, key: Key, execution_id: str, body: schemas.ReasonIn) -> schemas.ActedOut:
+async def approve(studio: TheStudio, key: Key, execution_id: str, body: wishes.ReasonIn) -> schemas.ActedOut:
     """Says yes to what it waits with."""
     return await _say(studio, key, execution_id, body, "approve", body.request_id, body.reason)
 
 
 @router.post("/{execution_id}/reject")
-async def reject(studio: TheStudio, key: Key, execution_id: str, body: schemas.ReasonIn) -> schemas.ActedOut:
+async def reject(studio: TheStudio, key: Key, execution_id: str, body: wishes.ReasonIn) -> schemas.ActedOut:
     """Says no; of a result, the reason is the feedback for the next round."""
     return await _say(studio, key, execution_id, body, "reject", body.request_id, body.reason)
 
@@ -117,7 +117,7 @@ async def _say(
     studio: Studio,
     key: str,
     execution_id: str,
-    body: schemas.Act,
+    body: wishes.Act,
     decision: Literal["answer", "approve", "reject"],
     request_id: str,
     text: str,
@@ -136,7 +136,7 @@ async def _say(
 
 
 @router.post("/{execution_id}/extend")
-async def extend(studio: TheStudio, key: Key, execution_id: str, body: schemas.ExtendIn) -> schemas.ActedOut:
+async def extend(studio: TheStudio, key: Key, execution_id: str, body: wishes.ExtendIn) -> schemas.ActedOut:
     """Raises limits."""
     wish = Extend(
         actor=body.actor or studio.actor,
