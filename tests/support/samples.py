@@ -71,7 +71,7 @@ EVENTS: tuple[Value, ...] = (
     ),
     ev.ModelFailed(call="c", kind="quota", message="m", us=1, maybe_charged=True, retry_at_us=9),
     ev.ToolIntended(call="c", probes=(ev.Probe(path="p", before="", after="x"),)),
-    ev.ToolProbed(call="c", found="done"),
+    ev.ToolProbed(call="c", found="done", touches=("fs.write p",)),
     ToolsFinished(
         parent=2,
         results=(

@@ -21,6 +21,7 @@ LESSON = "L0123456789"
 CONSTANT = ("kind", "loopId", "stepExecId", "roleKey", "loopInputJson")  # what a frame is of, and for what
 GATE = "grep -q 42 src/answer.txt"
 FEE = Usage(input_tokens=100, output_tokens=10)
+DATES = {"GIT_AUTHOR_DATE": "@1 +0000", "GIT_COMMITTER_DATE": "@1 +0000"}  # the same commit whenever it is made
 LEASES = ("fs.read", "fs.write:src/**", "process.spawn:grep*")
 
 
@@ -64,7 +65,7 @@ def prepare(workspace: Path) -> None:
     skill = "---\nname: answers\ndescription: How answers are written here.\n---\nIn digits.\n"
     (workspace / ".treadle" / "skills" / "answers" / "SKILL.md").write_text(skill)
     (workspace / "README.md").write_text("# Answers\n")
-    environ = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    environ = {**os.environ, **DATES, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
     who = ("-c", "user.name=n", "-c", "user.email=n@example.org")
     for command in (("init", "-q", "-b", "main", "."), ("add", "-A"), (*who, "commit", "-q", "-m", "first")):
         subprocess.run(["git", *command], cwd=workspace, check=True, env=environ, capture_output=True)
@@ -84,10 +85,10 @@ def lesson(role: str, workspace: Path) -> Candidate:
     )
 
 
-def whole_loop(workspace: Path) -> Loop:
+def whole_loop(workspace: Path, act: tuple[Turn, ...] = ACT) -> Loop:
     """The loop for the library."""
     price = parse_price("10,20")
-    first, second = (ScriptedModel(list(ACT), name=f"scripted:{name}", price=price) for name in ("first", "second"))
+    first, second = (ScriptedModel(list(act), name=f"scripted:{name}", price=price) for name in ("first", "second"))
     return Loop(
         name="whole",
         act=Agent(model=first, escalate_to=(second,), escalate_after=1, allow=LEASES, may_ask=("fs.write:docs/**",)),

@@ -186,7 +186,7 @@ def test_a_probe_resolves_the_doubt_of_a_write(found: str, status: str, runs: in
     machine.emit(ev.ToolIntended(call=intend.key, probes=(ev.Probe(path="a", before="1", after="2"),)))
     machine.emit(ev.Interrupted(epoch=2, reason="taken-over"))
     probe = machine.to(act.ProbeTool)
-    machine.emit(ev.ToolProbed(call=probe.key, found=found))
+    machine.emit(ev.ToolProbed(call=probe.key, found=found, touches=("fs.write a",)))
     ran = 0
     while not isinstance(machine.action(), act.Finish):
         ran += isinstance(machine.action(), act.RunTools)
@@ -194,6 +194,7 @@ def test_a_probe_resolves_the_doubt_of_a_write(found: str, status: str, runs: in
     first = machine.seen(ToolsFinished)[0].results[0]
     assert (first.status, ran) == (status, runs)
     assert first.changed == (("a",) if found == "done" else ())
+    assert first.effects == (() if found == "not-started" else ("fs.write a",)), "what it may have done counts"
 
 
 @pytest.mark.req("AG-06")

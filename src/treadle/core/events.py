@@ -98,10 +98,14 @@ class ToolIntended(Value, frozen=True, kw_only=True):
 
 
 class ToolProbed(Value, frozen=True, kw_only=True):
-    """What a look at the workspace said of a call in doubt: it ran, it never started, or nobody can tell."""
+    """What a look at the workspace said of a call in doubt: it ran, it never started, or nobody can tell.
+
+    `touches`: what it was to touch; it counts as an effect unless the call never started.
+    """
 
     call: str
     found: Literal["done", "not-started", "unknown"]
+    touches: tuple[str, ...] = ()
 
 
 class ProcessStarted(Value, frozen=True, kw_only=True):

@@ -84,8 +84,9 @@ class ToolEffect:
         return ToolIntended(call=action.key, probes=probes)
 
     async def probe(self, action: ProbeTool) -> ToolProbed:
-        """Whether a call in doubt happened."""
-        return ToolProbed(call=action.key, found=await self.toolset.probe(action.call, action.probes))
+        """Whether a call in doubt happened, and what it may have touched (FR-14)."""
+        found = await self.toolset.probe(action.call, action.probes) if action.probes else "unknown"
+        return ToolProbed(call=action.key, found=found, touches=self.toolset.touches(action.call))
 
     async def run(self, action: RunTools, host: Host) -> ToolsFinished:
         """Runs the calls side by side; results come back in call order (AG-22)."""

@@ -205,23 +205,19 @@ def _ask(state: LoopState, call: ToolCall, key: str) -> Action:
 
 def _mutating_action(agent: AgentState, call: ToolCall, key: str) -> Action:
     if agent.doubt == key:
-        if not agent.probes:
-            return _answer(agent, (_unknown(call),))
         match agent.found:
             case "":
                 return ProbeTool(key=key, call=call, probes=agent.probes)
             case "done":
                 changed = tuple(probe.path for probe in agent.probes)
-                return _answer(agent, (ToolResult(id=call.id, content=texts.CONFIRMED, changed=changed),))
+                done = ToolResult(id=call.id, content=texts.CONFIRMED, changed=changed, effects=agent.touched)
+                return _answer(agent, (done,))
             case _:
-                return _answer(agent, (_unknown(call),))
+                unknown = _answered(call, texts.UNKNOWN_OUTCOME, "unknown")
+                return _answer(agent, (replace(unknown, effects=agent.touched),))
     if agent.running != key:
         return IntendTool(key=key, call=call)
     return RunTools(keys=(key,), calls=(call,))
-
-
-def _unknown(call: ToolCall) -> ToolResult:
-    return _answered(call, texts.UNKNOWN_OUTCOME, "unknown")
 
 
 # ---- what happened
@@ -285,7 +281,7 @@ def tool_probed(agent: AgentState, event: ToolProbed) -> AgentState:
     """A call in doubt that never started is intended anew; of any other the answer follows."""
     if event.found == "not-started":
         return replace(agent, doubt="", found="", probes=())
-    return replace(agent, found=event.found)
+    return replace(agent, found=event.found, touched=event.touches)
 
 
 def interrupted(agent: AgentState) -> AgentState:
@@ -312,6 +308,8 @@ def tools_finished(state: LoopState, event: ToolsFinished, seq: int) -> AgentSta
     agent = replace(
         agent, leaf=seq, answered=answered, errors=errors, running="", probes=none, doubt="", found="", guards=seen
     )
+    if agent.touched:
+        agent = replace(agent, touched=())
     for call, result in zip(calls, event.results, strict=True):
         if call.kind in ("finish", "verdict") and result.status == "ok":
             return _ended(agent, call)

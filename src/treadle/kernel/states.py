@@ -53,6 +53,7 @@ class AgentState(Value, frozen=True, kw_only=True):
     probes: tuple[Probe, ...] = ()
     doubt: str = ""  # mutating call that was in flight when its owner died
     found: str = ""  # what a probe said of it
+    touched: tuple[str, ...] = ()  # ... and what it may have touched
     band: int = 0  # wrap-up messages given (AG-04)
     guards: GuardCounters = GuardCounters()
     failures: int = 0  # requests in a row that failed
