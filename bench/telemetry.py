@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from subject import InstantModel, loop
 
 from treadle.app.observing import Bus, Throughput, open_sinks
@@ -32,9 +32,10 @@ from treadle.ports.observer import Observer, Progress
 from treadle.runtime.clock import SystemClock
 from treadle.settings import Settings
 from treadle.telemetry.behind import Behind
+from treadle.telemetry.open_spans import FirstIds
 from treadle.telemetry.progress import NoView, PlainView
 from treadle.telemetry.sinks import Aside, JsonLines, Recording
-from treadle.telemetry.spans import FirstIds, Spans
+from treadle.telemetry.spans import Spans
 
 TARGET = 1.05
 Observers = Callable[[Path], tuple[Observer, ...]]
@@ -89,7 +90,7 @@ def alone() -> dict[str, float]:
 
     def spans() -> Observer:
         ids = FirstIds()
-        return Spans(TracerProvider(id_generator=ids, shutdown_on_exit=False).get_tracer("bench"), ids, redact)
+        return Spans(TracerProvider(id_generator=ids, shutdown_on_exit=False), ids, redact, processor=SpanProcessor())
 
     made: dict[str, Callable[[], Observer]] = {
         "handing over to a sink": lambda: Aside(Recording()),
@@ -97,7 +98,7 @@ def alone() -> dict[str, float]:
         "bus": Bus,
         "throughput": lambda: Throughput(SystemClock()),
         "lines": lambda: PlainView(io.StringIO()),
-        "json lines": lambda: JsonLines(io.StringIO(), redact=redact, owned=True),
+        "json lines": lambda: JsonLines(io.BytesIO(), redact=redact, owned=True),
         "spans": spans,
     }
     return {name: round(min(_spent(make(), progress) for _ in range(REPEATS)), 1) for name, make in made.items()}

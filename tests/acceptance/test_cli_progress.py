@@ -224,7 +224,7 @@ def test_quiet_shows_nothing() -> None:
 
 @pytest.mark.req("AG-18")
 def test_any_number_of_sinks_are_told_the_same() -> None:
-    stream, recording, quiet = io.StringIO(), Recording(), progress_view(io.StringIO(), quiet=True)
+    stream, recording, quiet = io.BytesIO(), Recording(), progress_view(io.StringIO(), quiet=True)
     story = Story(JsonLines(stream), recording, quiet)
     story.turn(READ, text="not a record")
     told = [json.loads(line) for line in stream.getvalue().splitlines()]
@@ -273,11 +273,11 @@ def test_sink_none_says_nothing_but_the_banner_and_a_wrong_sink_starts_nothing(t
 
 @pytest.mark.req("AG-18")
 def test_secrets_of_the_environment_reach_no_file_and_the_line_stays_json() -> None:
-    stream = io.StringIO()
+    stream = io.BytesIO()
     story = Story(JsonLines(stream, redact=Redactor(["hunter2hunter2"]).redact))
     story.emit(ev.CallbackStarted(key="r1.evaluate.1"))
     story.tell("note", {"said": 'password is "hunter2hunter2"', "n": 3})
-    assert "hunter2" not in stream.getvalue()
+    assert b"hunter2" not in stream.getvalue()
     assert json.loads(stream.getvalue().splitlines()[-1])["data"] == {"said": 'password is "[redacted]"', "n": 3}
 
 

@@ -21,8 +21,9 @@ from treadle.core.events import Stopped
 from treadle.core.redaction import Redactor
 from treadle.kernel.states import LoopState
 from treadle.ports.observer import Progress
+from treadle.telemetry.open_spans import FirstIds, first_ids
 from treadle.telemetry.otel import traces
-from treadle.telemetry.spans import FirstIds, Spans, first_ids
+from treadle.telemetry.spans import Spans
 from treadle.testing import Fault, Turn
 
 SECRET = "hunter2hunter2"
@@ -46,8 +47,9 @@ class Traced:
     def __init__(self, *, content: bool = False) -> None:
         self.exporter, ids = InMemorySpanExporter(), FirstIds()
         provider = TracerProvider(id_generator=ids, shutdown_on_exit=False)
-        provider.add_span_processor(SimpleSpanProcessor(self.exporter))
-        self.observer = Spans(provider.get_tracer("test"), ids, Redactor([SECRET]).redact, content=content)
+        processor = SimpleSpanProcessor(self.exporter)
+        provider.add_span_processor(processor)
+        self.observer = Spans(provider, ids, Redactor([SECRET]).redact, processor=processor, content=content)
 
     @property
     def spans(self) -> tuple[ReadableSpan, ...]:

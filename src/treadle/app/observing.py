@@ -68,7 +68,7 @@ def _json_lines(path: Path, redact: Callable[[str], str]) -> Observer:
     if str(path) == "-":
         raise ConfigurationError("--sink json:- would mix with what stdout carries. Name a file.")
     try:
-        stream = path.open("a", encoding="utf-8", errors="backslashreplace")
+        stream = path.open("ab")
     except OSError as error:
         raise ConfigurationError(f"--sink json:{path}: it cannot be written: {error.strerror}.") from error
     return Aside(JsonLines(stream, redact=redact, owned=True))

@@ -29,13 +29,13 @@ from treadle.kernel.states import LoopState
 from treadle.kernel.view import View
 from treadle.ports.ledger import Batch, Ledger, Ownership, Record, Summary
 from treadle.ports.ledger import Snapshot as StoredSnapshot
+from treadle.ports.observer import Observer, Progress
 
 from .branch import fill
 from .document import summary_bytes
 
 if TYPE_CHECKING:
     from treadle.ports.clock import Clock
-    from treadle.ports.observer import Observer
 
 SNAPSHOT_EVERY = 128  # records; more would slow a resume. The ledger keeps the newest, and one of each larger span
 YIELD_EVERY = 8  # commits in place: often enough for others and for a cancellation, seldom enough to cost nothing
@@ -241,8 +241,12 @@ class JournalOf(Generic[S]):
                 self._seen.add(taken)
             state = self.state
         self._emitted(before, seq, event, body)
+        if self.observers:
+            self._told(Progress(self.execution_id, seq, kind, event, state, at_us))
+
+    def _told(self, progress: Progress) -> None:
         for observer in self.observers:
-            observer.notify(progress(self.execution_id, seq, kind, event, state, at_us))
+            observer.notify(progress)
 
     def _note_rows(self, event: Value, body: bytes) -> None:
         """Queues what belongs to the event's record; subclasses add the rows of their own events."""
@@ -255,8 +259,8 @@ class JournalOf(Generic[S]):
 
     def tell(self, kind: str, data: object) -> None:
         """An ephemeral note to observers: never a record."""
-        for observer in self.observers:
-            observer.notify(progress(self.execution_id, 0, kind, data, self.state, self.clock.wall_us()))
+        if self.observers:
+            self._told(Progress(self.execution_id, 0, kind, data, self.state, self.clock.wall_us()))
 
     def put_blob(self, content: bytes) -> str:
         """Keeps content with the next commit. Its address."""
@@ -441,10 +445,3 @@ class Journal(JournalOf[LoopState]):
             view.generation = generation
             await fill(view, self.ledger, self.execution_id, leaf, examples)
         return view
-
-
-def progress(execution_id: str, seq: int, kind: str, data: object, state: object, at_us: int):  # noqa: ANN201
-    """A note for observers."""
-    from treadle.ports.observer import Progress
-
-    return Progress(execution_id, seq, kind, data, state, at_us)

@@ -28,7 +28,8 @@ def traces(environ: Mapping[str, str], redact: Callable[[str], str]) -> Observer
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-        from .spans import FirstIds, Spans
+        from .open_spans import FirstIds
+        from .spans import Spans
     except ImportError as error:
         raise ConfigurationError(
             "--sink otel needs OpenTelemetry, which is not installed: pip install 'treadle[otel]'."
@@ -39,15 +40,17 @@ def traces(environ: Mapping[str, str], redact: Callable[[str], str]) -> Observer
     resource = Resource.create({SERVICE_NAME: environ.get("OTEL_SERVICE_NAME") or SERVICE})
     ids = FirstIds()
     provider = TracerProvider(resource=resource, id_generator=ids, shutdown_on_exit=False)
+    processor = None
     if exporter is not None and environ.get("OTEL_SDK_DISABLED", "").lower() != "true":
-        provider.add_span_processor(BatchSpanProcessor(exporter))
+        processor = BatchSpanProcessor(exporter)
+        provider.add_span_processor(processor)
 
     def close() -> None:
         provider.shutdown()
         complaints.say()
 
     content = environ.get(CONTENT, "").lower() in CONTENT_WANTED
-    return Aside(Spans(provider.get_tracer("treadle"), ids, redact, content=content, on_close=close))
+    return Aside(Spans(provider, ids, redact, processor=processor, content=content, on_close=close))
 
 
 def _exporter(environ: Mapping[str, str]) -> SpanExporter | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -29,11 +29,12 @@ class JsonLines(Observer):
     """
 
     def __init__(
-        self, stream: TextIO, *, deltas: bool = False, redact: Callable[[str], str] | None = None, owned: bool = False
+        self, stream: BinaryIO, *, deltas: bool = False, redact: Callable[[str], str] | None = None, owned: bool = False
     ) -> None:
-        self._stream: TextIO | None = stream
+        self._stream: BinaryIO | None = stream
         self._deltas, self._redact, self._owned = deltas, redact, owned
         self.wants_text = deltas
+        self._unsuspicious = b""  # what was looked at last, and had no secret: the arguments of a call come twice
 
     def notify(self, progress: Progress) -> None:
         if self._stream is None or (progress.kind == "text.delta" and not self._deltas):
@@ -46,7 +47,7 @@ class JsonLines(Observer):
             "data": progress.data,
         }
         try:
-            self._stream.write(self._text(line) + "\n")
+            self._stream.write(self._bytes(line) + b"\n")
             if not self._owned:
                 self._stream.flush()
         except OSError:
@@ -60,15 +61,19 @@ class JsonLines(Observer):
         except OSError:
             self._stream = None
 
-    def _text(self, line: dict[str, Any]) -> str:
-        text = _encode(line).decode()
+    def _bytes(self, line: dict[str, Any]) -> bytes:
+        encoded = _encode(line)
         if self._redact is None or line["kind"] in _CLEAN:
-            return text
-        suspect = _suspect(line["kind"], line["data"], text)
-        if not suspect or self._redact(suspect) == suspect:
-            return text
+            return encoded
+        suspect = _suspect(line["kind"], line["data"], encoded)
+        if not suspect or suspect in self._unsuspicious:
+            return encoded
+        text = suspect.decode()
+        if self._redact(text) == text:
+            self._unsuspicious = suspect
+            return encoded
         # Text by text, so that it stays JSON.
-        return _encode(redacted(msgspec.json.decode(text), self._redact)).decode()
+        return _encode(redacted(msgspec.json.decode(encoded), self._redact))
 
     def close(self) -> None:
         stream, self._stream = self._stream, None
@@ -77,18 +82,18 @@ class JsonLines(Observer):
                 stream.close()
 
 
-def _suspect(kind: str, data: Any, text: str) -> str:
+def _suspect(kind: str, data: Any, encoded: bytes) -> bytes:
     """The part of a line that nobody has redacted yet: what a model wrote was redacted where it entered, its calls were not."""
     match kind:
         case "model.responded" if isinstance(data, ModelResponded):
             arguments = [call.args for call in data.calls]
-            return _encode((arguments, data.extra)).decode() if data.extra or any(arguments) else ""
+            return _encode((arguments, data.extra)) if data.extra or any(arguments) else b""
         case "tool.started":
-            return _encode(data["args"]).decode() if data["args"] else ""
+            return _encode(data["args"]) if data["args"] else b""
         case "tool.intended" if isinstance(data, ToolIntended) and not data.probes:
-            return ""
+            return b""
         case _:
-            return text
+            return encoded
 
 
 def redacted(value: Any, redact: Callable[[str], str]) -> Any:

@@ -7,15 +7,12 @@ and whatever is written is redacted first. This module needs the extra `otel` an
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
-from hashlib import blake2b
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
-from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags, Tracer
+from opentelemetry.trace import Link, SpanContext, SpanKind, TraceFlags
 
 from treadle.core import events as ev
 from treadle.core import workflow_events as wf
@@ -26,6 +23,12 @@ from treadle.kernel.states import LoopState
 from treadle.kernel.workflow_states import WorkflowState
 from treadle.ports.observer import Observer, Progress
 
+from .open_spans import WITHDRAWN, Execution, FirstIds, Leaf, Leaves, Open, first_ids
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+
+NAMES = 256
 LONGEST = 8_000  # characters of an attribute with content
 NOTED = (
     "guard.tripped",
@@ -43,88 +46,6 @@ CONSTANT = frozenset(
     " treadle.phase treadle.tool.kind".split()
 )
 AT_THE_END = ("lessons.voted", "lessons.distilled")
-WITHDRAWN = "interrupted"
-
-
-class FirstIds(RandomIdGenerator):
-    """Random ids, except for the root of an execution's first trace: those follow from its id, so that any later process can link to it."""
-
-    def __init__(self) -> None:
-        self._next = threading.local()
-
-    def as_first(self, execution_id: str) -> None:
-        """The next span is the root of that trace."""
-        self._next.ids = first_ids(execution_id)
-
-    def generate_trace_id(self) -> int:
-        ids = getattr(self._next, "ids", None)
-        return ids[0] if ids else super().generate_trace_id()
-
-    def generate_span_id(self) -> int:
-        ids = getattr(self._next, "ids", None)
-        self._next.ids = None
-        return ids[1] if ids else super().generate_span_id()
-
-
-def first_ids(execution_id: str) -> tuple[int, int]:
-    """(trace id, span id) of the root of the first trace of an execution."""
-    digest = blake2b(execution_id.encode(), digest_size=24, person=b"treadle trace").digest()
-    return int.from_bytes(digest[:16], "big") or 1, int.from_bytes(digest[16:], "big") or 1
-
-
-class Open:
-    """A span under way, and what it is inside."""
-
-    def __init__(self, span: Span) -> None:
-        self.span = span
-        self.context: Context = trace.set_span_in_context(span, Context())
-
-    def end(self, at_us: int, error: str = "") -> None:
-        """Ends it, as failed where there is an error."""
-        if error:
-            self.span.set_attribute("error.type", error)
-            self.span.set_status(Status(StatusCode.ERROR))
-        self.span.end(end_time=at_us * 1000)
-
-
-class Execution:
-    """The open spans of one execution."""
-
-    def __init__(self, root: Open) -> None:
-        self.root = root
-        self.round: Open | None = None
-        self.number = 0
-        self.phase: Open | None = None
-        self.phase_name = ""
-        self.model: Open | None = None
-        self.wait: Open | None = None
-        self.tools: dict[str, tuple[str, Open, int]] = {}  # key -> (id of the call, span, when it ended; 0: it has not)
-        self.tasks: dict[str, Open] = {}
-        self.told: list[dict[str, Any]] = []  # messages since the last request, where content is wanted
-
-    def inside(self) -> Open:
-        """The innermost span that others go into."""
-        return self.phase or self.round or self.root
-
-    def cut(self, at_us: int, why: str) -> None:
-        """Ends what is in flight."""
-        for part in (self.model, self.wait, *(span for _, span, ended in self.tools.values() if not ended)):
-            if part is not None:
-                part.end(at_us, why)
-        for _, span, ended in self.tools.values():
-            if ended:
-                span.end(ended)
-        self.model = self.wait = None
-        self.tools = {}
-
-    def end(self, at_us: int, why: str = "") -> None:
-        """Ends all of it but the root."""
-        self.cut(at_us, why or WITHDRAWN)
-        for part in (*self.tasks.values(), self.phase, self.round):
-            if part is not None:
-                part.end(at_us)
-        self.phase = self.round = None
-        self.tasks = {}
 
 
 class Spans(Observer):
@@ -132,14 +53,17 @@ class Spans(Observer):
 
     def __init__(
         self,
-        tracer: Tracer,
+        provider: TracerProvider,
         ids: FirstIds,
         redact: Callable[[str], str],
         *,
+        processor: SpanProcessor | None = None,
         content: bool = False,
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
-        self._tracer, self._ids, self._redact, self._content, self._on_close = tracer, ids, redact, content, on_close
+        self._tracer, self._leaves = provider.get_tracer("treadle"), Leaves(provider, processor)
+        self._ids, self._redact, self._content, self._on_close = ids, redact, content, on_close
+        self._name = lru_cache(maxsize=NAMES)(redact)  # a few names, over and over
         self._open: dict[str, Execution] = {}
         self._parents: dict[str, Open] = {}  # child execution -> the task that it runs in
         self._last_us = 0
@@ -178,6 +102,11 @@ class Spans(Observer):
                 attributes=self._safe(given),
             )
         )
+
+    def _leaf(
+        self, name: str, inside: Open, at_us: int, given: dict[str, Any], kind: SpanKind = SpanKind.INTERNAL
+    ) -> Leaf:
+        return Leaf(self._leaves, self._name(name), inside, self._safe(given), at_us, kind)
 
     def _begin(self, progress: Progress) -> Execution:
         name, state = progress.execution_id, progress.state
@@ -293,7 +222,7 @@ class Spans(Observer):
             case ModelResponded():
                 self._answered(found, data, at_us)
             case ev.ModelFailed() if found.model is not None:
-                found.model.span.set_attribute("treadle.maybe_charged", data.maybe_charged)
+                found.model.given["treadle.maybe_charged"] = data.maybe_charged
                 found.model.end(at_us, data.kind)
                 found.model = None
             case ToolsFinished():
@@ -303,7 +232,7 @@ class Spans(Observer):
             case _:
                 self._noted(found, progress)
 
-    def _asked(self, found: Execution, event: ev.ModelIntended, progress: Progress) -> Open:
+    def _asked(self, found: Execution, event: ev.ModelIntended, progress: Progress) -> Leaf:
         provider, _, model = event.model.partition(":")
         given: dict[str, Any] = {
             "gen_ai.operation.name": "chat",
@@ -317,14 +246,14 @@ class Spans(Observer):
         if self._content:
             given["gen_ai.input.messages"] = self._json(found.told)
             found.told = []
-        return self._span(f"chat {model or event.model}", found.inside(), progress.at_us, given, SpanKind.CLIENT)
+        return self._leaf(f"chat {model or event.model}", found.inside(), progress.at_us, given, SpanKind.CLIENT)
 
     def _answered(self, found: Execution, event: ModelResponded, at_us: int) -> None:
         if found.model is None:
             return
         usage = event.usage
         given: dict[str, Any] = {
-            "gen_ai.response.finish_reasons": (event.finish,),
+            "gen_ai.response.finish_reasons": (self._name(event.finish),),
             "gen_ai.usage.input_tokens": usage.input_tokens,
             "gen_ai.usage.output_tokens": usage.output_tokens,
             "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
@@ -340,7 +269,7 @@ class Spans(Observer):
             given["gen_ai.output.messages"] = self._json(
                 [{"role": "assistant", "parts": parts, "finish_reason": event.finish}]
             )
-        found.model.span.set_attributes(self._safe(given))
+        found.model.given |= given
         found.model.end(at_us)
         found.model = None
 
@@ -362,12 +291,12 @@ class Spans(Observer):
             }
             if self._content:
                 given["gen_ai.tool.call.arguments"] = self._json(data["args"])
-            span = self._span(f"execute_tool {name}", found.inside(), at_us, given)
+            span = self._leaf(f"execute_tool {name}", found.inside(), at_us, given)
             found.tools[key] = (call.id if call else key, span, 0)
         elif progress.kind == "tool.finished" and (open_one := found.tools.get(str(data["key"]))):
             found.tools[str(data["key"])] = (open_one[0], open_one[1], at_us)
         elif progress.kind == "waiting" and found.wait is None:
-            found.wait = self._span(f"wait {data['kind']}", found.inside(), at_us, {"treadle.wait": data["kind"]})
+            found.wait = self._leaf(f"wait {data['kind']}", found.inside(), at_us, {"treadle.wait": data["kind"]})
 
     def _results(self, found: Execution, event: ToolsFinished, at_us: int) -> None:
         results = {result.id: result for result in event.results}
@@ -376,9 +305,9 @@ class Spans(Observer):
             if result is None:
                 continue
             del found.tools[key]
-            span.span.set_attribute("treadle.tool.status", result.status)
+            span.given["treadle.tool.status"] = result.status
             if self._content:
-                span.span.set_attribute("gen_ai.tool.call.result", self._text(result.content)[:LONGEST])
+                span.given["gen_ai.tool.call.result"] = self._text(result.content)[:LONGEST]
             span.end(ended or at_us, "" if result.status == "ok" else f"tool-{result.status}")
         parts = [{"type": "tool_call_response", "id": one.id, "response": one.content} for one in event.results]
         self._told(found, "tool", parts)
@@ -394,11 +323,11 @@ class Spans(Observer):
         if isinstance(data, ev.Suspended):
             if found.wait is None:
                 given = {"treadle.wait": data.kind, "treadle.request.id": data.id}
-                found.wait = self._span(f"wait {data.kind}", found.inside(), at_us, given)
+                found.wait = self._leaf(f"wait {data.kind}", found.inside(), at_us, given)
             return True
         if isinstance(data, ev.WaitEnded | ev.Answered) and found.wait is not None:
             if isinstance(data, ev.Answered):
-                found.wait.span.set_attribute("treadle.decision", data.decision)
+                found.wait.given["treadle.decision"] = data.decision
             found.wait.end(at_us)
             found.wait = None
             return True
@@ -412,15 +341,15 @@ class Spans(Observer):
                 "gen_ai.request.model": data.model.partition(":")[2] or data.model,
             }
             given |= {"treadle.compaction.depth": data.depth, "treadle.compaction.before": data.before}
-            found.model = self._span("compaction", found.inside(), at_us, given)
+            found.model = self._leaf("compaction", found.inside(), at_us, given)
         elif kind in ("compacted", "compaction.failed"):
             error = str(data.reason) if kind == "compaction.failed" else ""
             if found.model is None:
-                found.model = self._span("compaction", found.inside(), at_us, {"treadle.compaction.depth": data.depth})
+                found.model = self._leaf("compaction", found.inside(), at_us, {"treadle.compaction.depth": data.depth})
             usage = getattr(data, "usage", None)
             if usage is not None:
-                found.model.span.set_attribute("gen_ai.usage.input_tokens", usage.input_tokens)
-                found.model.span.set_attribute("gen_ai.usage.output_tokens", usage.output_tokens)
+                found.model.given["gen_ai.usage.input_tokens"] = usage.input_tokens
+                found.model.given["gen_ai.usage.output_tokens"] = usage.output_tokens
             found.model.end(at_us, error)
             found.model = None
         elif kind in NOTED:
