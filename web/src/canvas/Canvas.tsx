@@ -1,7 +1,5 @@
 // React Flow as the studio uses it. Watch and Steer lock the layout; Compose gives handlers.
 import {
-  Background,
-  BackgroundVariant,
   ReactFlow,
   useReactFlow,
   type Edge,
@@ -10,6 +8,7 @@ import {
   type ReactFlowProps,
 } from "@xyflow/react";
 import { useEffect, type ReactNode } from "react";
+import { Dots } from "./Dots";
 import { Icon } from "./Icon";
 import { Markers, WayEdge } from "./edges/WayEdge";
 import { AnchorNode } from "./nodes/AnchorNode";
@@ -50,7 +49,7 @@ export function Canvas({ locked, tools, over, ...flow }: CanvasProps) {
         proOptions={{ hideAttribution: true }}
         {...flow}
       >
-        <Background variant={BackgroundVariant.Dots} gap={24} size={1.3} color="var(--dot)" />
+        <Dots />
         <Refit />
         <Zoom />
         {over}
