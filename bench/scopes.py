@@ -3,7 +3,7 @@
 
     python bench/scopes.py [--files 5000] [--runs 5]
 
-Both sides work on equal repositories, by turns; the medians and their ratio are printed. The conflict check is Treadle's alone.
+Both sides work on equal repositories, by turns; printed are the medians, and the median of the ratios of each pair. The conflict check is Treadle's alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+from operator import itemgetter
 from pathlib import Path
 
 import anyio
@@ -74,7 +75,7 @@ async def by_treadle(top: Path, tree: Path, state: Path, number: int) -> tuple[f
     receipt = await trees.receipt(base)
     isolated = GitIsolated(facts, trees, here)
     merging = time.perf_counter()
-    commit = await isolated.commit(base, receipt.head, message="work")
+    commit = await isolated.commit(base, receipt.head, message="work", settles=False)
     assert not (await isolated.conflicts(commit, ())).paths
     assert (await isolated.close(commit, message="merge")).how == "merged"
     return opened - start, time.perf_counter() - merging
@@ -96,11 +97,15 @@ async def main() -> None:
             hand.append(by_hand(theirs, folder / f"t{number}", number))
             if not number % 2:
                 treadle.append(await by_treadle(ours, folder / f"o{number}", folder / "state", number))
-    for place, what in enumerate(("set-up", "commit, merge, clean-up")):
-        by, own = (statistics.median(one[place] for one in side) for side in (hand, treadle))
-        print(f"{what:24} git {by * 1000:7.1f} ms   treadle {own * 1000:7.1f} ms   {own / by:.2f} x")
-    by, own = (statistics.median(map(sum, side)) for side in (hand, treadle))
-    print(f"{'together':24} git {by * 1000:7.1f} ms   treadle {own * 1000:7.1f} ms   {own / by:.2f} x")
+    for what, of in (("set-up", itemgetter(0)), ("commit, merge, clean-up", itemgetter(1)), ("together", sum)):
+        pairs = [(of(by), of(own)) for by, own in zip(hand, treadle, strict=True)]
+        by, own = (statistics.median(side) for side in zip(*pairs, strict=True))
+        ratios = sorted(own / by for by, own in pairs)
+        spread = f"{ratios[0]:.2f} to {ratios[-1]:.2f}"
+        print(
+            f"{what:24} git {by * 1000:7.1f} ms   treadle {own * 1000:7.1f} ms   "
+            f"{statistics.median(ratios):.2f} x, pair by pair {spread}"
+        )
 
 
 if __name__ == "__main__":

@@ -245,11 +245,8 @@ async def told(runtime: Runtime, name: str) -> dict[str, Any]:
         "history": history,
         "ended": [state.status, state.code, state.round],
         "plan": [[one.step.title, one.status, one.by] for one in state.plan.steps] + [state.plan.approved_by],
-        "limits": [
-            state.settings.limits.max_turns,
-            str(state.settings.limits.max_cost_usd),
-            state.settings.guards.repeat,
-        ],
+        "limits": [state.settings.limits.max_turns, state.settings.guards.repeat]
+        + ([] if state.parent else [str(state.settings.limits.max_cost_usd)]),  # a child's is what is not in doubt
         "window": [state.window.compactions, state.window.saved, state.window.spent.requests],
         "scope": None if state.scope is None else [state.scope.closed, list(state.scope.conflicts)],
         "ladder": [state.rung, dict(state.fires)],

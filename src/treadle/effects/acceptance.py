@@ -35,7 +35,8 @@ class ScopeEffect:
         isolated = self._own()
         assert state.scope is not None
         self._points.reach("before-conflict-check")
-        commit = await isolated.commit(state.first_baseline, _head(state), message=_message(host.execution_id, state))
+        message, settles = _message(host.execution_id, state), bool(state.scope.conflicts)
+        commit = await isolated.commit(state.first_baseline, _head(state), message=message, settles=settles)
         found = await isolated.conflicts(commit, state.scope.conflicts)
         self._points.reach("after-conflict-check")
         if not found.paths:

@@ -83,6 +83,7 @@ class GitScope(Scope):
         self._exclude = [os.path.realpath(Path(self.root, path)) for path in (*exclude, self._state_dir)]
         self._store: GitStore | None = None
         self._finding = anyio.Lock()
+        self._compared: tuple[tuple[str, str], bytes] = (("", ""), b"")  # the last two trees, which never change
         self.left_out: dict[
             str, int
         ] = {}  # new files that the last tree lacks, since they are too large, and their bytes
@@ -275,8 +276,10 @@ class GitScope(Scope):
             await self._run_theirs(store.repository, "update-ref", ref, commit)
 
     async def _compare(self, store: GitStore, base: str, head: str) -> bytes:
-        how = ("-z", "--raw", "--no-renames", "--no-abbrev", f"--relative={store.prefix}")
-        return (await self._run(store, *_DIFF_TREE, *how, base, head)).out
+        if self._compared[0] != (base, head):
+            how = ("-z", "--raw", "--no-renames", "--no-abbrev", f"--relative={store.prefix}")
+            self._compared = (base, head), (await self._run(store, *_DIFF_TREE, *how, base, head)).out
+        return self._compared[1]
 
     @staticmethod
     def _paths(raw: bytes) -> tuple[str, ...]:

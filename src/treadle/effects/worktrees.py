@@ -147,20 +147,22 @@ class GitIsolated(Isolated):
     def __init__(self, facts: Isolation, trees: GitScope, here: Here | None = None) -> None:
         self.facts, self.trees, self._here = facts, trees, here or Here()
 
-    async def commit(self, base: str, head: str, *, message: str) -> str:
+    async def commit(self, base: str, head: str, *, message: str, settles: bool = True) -> str:
         """Besides the paths of the trees whatever else git tracks is committed as it is."""
         folder = self.facts.folder
         if base and head and base != head:
             names = b"".join(os.fsencode(path) + b"\0" for path in await self.trees.between(base, head))
             staging = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
             await self._here.run(self.trees.root, *staging, stdin=names)
-        last = await self._here.text(folder, "log", "-1", "--format=%s")
-        amended = ("--amend",) if last.startswith(BROUGHT_IN) else ()
+        amended = ("--amend",) if settles and await self._brought_in() else ()
         await self._here.commit(folder, "-a", *amended, message=message)
         tip, ref = (await self._here.text(folder, "rev-parse", "HEAD", "--symbolic-full-name", "HEAD")).split("\n")
         if ref != f"refs/heads/{self.facts.branch}":  # act has switched to another branch
             await self._here.run(folder, "update-ref", f"refs/heads/{self.facts.branch}", tip)
         return tip
+
+    async def _brought_in(self) -> bool:
+        return (await self._here.text(self.facts.folder, "log", "-1", "--format=%s")).startswith(BROUGHT_IN)
 
     async def conflicts(self, commit: str, marked: Collection[str]) -> Conflicts:
         if left := await to_thread.run_sync(self._with_markers, tuple(marked)):
@@ -220,8 +222,9 @@ class GitIsolated(Isolated):
                 facts.origin, "worktree", "remove", facts.folder, ok=(0, 128)
             )  # unless something else is in it
             return Closed("branch")
-        async with _alone(await self._common()):
-            why = await self._merged(commit, message)
+        common, current = await self._common()
+        async with _alone(common):
+            why = await self._merged(commit, message, current)
         if why:
             return Closed("kept", why)
         await drop_scope(here, facts)
@@ -245,14 +248,16 @@ class GitIsolated(Isolated):
                 found.append(path)
         return tuple(found)
 
-    async def _common(self) -> Path:
-        common = await self._here.text(self.facts.origin, "rev-parse", "--git-common-dir")
-        return Path(self.facts.origin, common)
+    async def _common(self) -> tuple[Path, str]:
+        """Where the refs of the repository are, and the branch that its work tree shows."""
+        asked = ("rev-parse", "--git-common-dir", "--symbolic-full-name", "HEAD")
+        answer = await self._here.run(self.facts.origin, *asked, ok=(0, 128))  # 128: HEAD has no commit
+        lines = os.fsdecode(answer.out).split("\n")
+        return Path(self.facts.origin, lines[0]), lines[1] if answer.code == 0 else ""
 
-    async def _merged(self, commit: str, message: str) -> str:
-        """Why it could not be merged; empty where it is."""
+    async def _merged(self, commit: str, message: str, current: str) -> str:
+        """Why it could not be merged into the target, or where `current` is another branch; empty where it is."""
         facts, here = self.facts, self._here
-        current = await here.text(facts.origin, "symbolic-ref", "-q", "HEAD", ok=(0, 1, 128))
         if current == f"refs/heads/{facts.target}":
             said = await here.merge(facts.origin, commit, "--no-edit", "-m", message)
             if said.code == 0:

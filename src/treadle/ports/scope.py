@@ -61,8 +61,11 @@ class Isolated(ABC):
     """
 
     @abstractmethod
-    async def commit(self, base: str, head: str, *, message: str) -> str:
-        """Commits what differs between the trees `base` and `head`, as it is now, to the branch. The commit at its tip."""
+    async def commit(self, base: str, head: str, *, message: str, settles: bool = True) -> str:
+        """Commits what differs between the trees `base` and `head`, as it is now, to the branch. The commit at its tip.
+
+        `settles`: whether the target may have been brought in before; that commit becomes one with this.
+        """
 
     @abstractmethod
     async def conflicts(self, commit: str, marked: Collection[str]) -> Conflicts:
