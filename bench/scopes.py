@@ -3,7 +3,8 @@
 
     python bench/scopes.py [--files 5000] [--runs 5]
 
-Both sides work on equal repositories, by turns; printed are the medians, and the median of the ratios of each pair. The conflict check is Treadle's alone.
+Both sides work on equal repositories, by turns; printed are the medians, and the median of the ratios of each pair.
+The conflict check is Treadle's alone.
 """
 
 from __future__ import annotations
