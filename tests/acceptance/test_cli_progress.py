@@ -18,6 +18,7 @@ from treadle.app.views import progress_view
 from treadle.core import events as ev
 from treadle.core.codec import encode
 from treadle.core.messages import ModelResponded, Prompted, ToolCall, ToolResult, ToolsFinished
+from treadle.core.plans import PlanStep
 from treadle.core.redaction import Redactor
 from treadle.core.settings import Limits, LoopSettings, Policy
 from treadle.core.usage import Usage
@@ -142,12 +143,17 @@ def test_elsewhere_each_noteworthy_event_is_one_plain_line() -> None:
     story.emit(ev.CallbackStarted(key="r1.evaluate.1"))
     story.emit(ev.Judged(accept=False, feedback="two tests fail\nsee above", us=5))
     story.emit(ev.BaselineTaken(tree=""))
+    story.emit(ev.PlanWritten(steps=(PlanStep(id="1", title="Mend it"),), by="model"))
+    story.emit(ev.StepMoved(step="1", status="in-progress", by="work"))
+    story.emit(ev.StepMoved(step="1", status="failed", by="check", reason="red"))
     assert stream.getvalue().splitlines() == [
         "3f9k2cabcdef: Fix [31mthe parser",
         "round 1 of 10",
         "  act ended: max turns; 2 files changed: a.py, b.py",
         "  rejected: two tests fail see above",
         "round 2 of 10",
+        "  plan by model: 1 step",
+        "  ✗ step 1, Mend it: red",
     ]
 
 

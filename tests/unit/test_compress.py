@@ -155,6 +155,9 @@ def test_an_old_output_becomes_a_stub_that_says_how_to_read_it_back() -> None:
         rows.append(Row(seq + 1, ToolsFinished(parent=seq, results=(result,), us=1)))
     made = compact(rows, "micro", 10_000, 99)
     assert made is not None
+    trimming = compress.plan(rows, [1] * len(rows), "micro", 10_000)
+    assert trimming is not None
+    assert trimming.parent == 3, "the branch leaves the old one before the first output that is trimmed"
     contents = [row.message.results[0].content for row in made if isinstance(row.message, ToolsFinished)]
     assert all(
         len(content) < 300 and f"read_output(call_id='c{n}@{4 + 2 * n}')" in content

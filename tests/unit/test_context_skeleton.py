@@ -96,6 +96,8 @@ Request.prototype.query = function (this: Request, ??) {
 """
     found = {one.name: one.line for one in definitions_of("app.ts", source.encode())}
     assert (found["Hono"], found["query"]) == (4, 7)
+    partly = b"def whole():\n    pass\n\nclass Lost(((\n    def one(self:\n"
+    assert {"whole", "Lost"} <= {one.name for one in definitions_of("a.py", partly)}
 
 
 @pytest.mark.req("AG-05")

@@ -77,6 +77,7 @@ def test_tools_answers_errors_and_a_list_that_changes(tmp_path: Path) -> None:
         await use(tools, "grow")
         await until(lambda: tools.tools() != before)
         assert await use(tools, "grown") == "grown"
+        assert (await failed(tools, "shrunk")).kind == "not-found"
 
     talk(server("noise", "liar", f"marker={tmp_path / 'marker'}"), work)
     assert (tmp_path / "marker").read_text() == "start\nrecord x\n"

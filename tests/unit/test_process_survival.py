@@ -129,6 +129,9 @@ def test_what_outlived_both_engine_and_supervisor_is_killed_by_its_record(tmp_pa
 def test_a_group_is_killed_while_its_leader_is_the_recorded_process(tmp_path):
     """Without the tag, as when a command clears its environment."""
     with engine(tmp_path) as (_, pgid, birth):
-        boot, start, _ = birth.split(":")
+        boot, start, tag = birth.split(":")
+        assert kill_recorded(pgid, f"{boot}x:{start}:{tag}") is False, (
+            "of another boot: the number is somebody else's now"
+        )
         assert kill_recorded(pgid, f"{boot}:{start}:{'0' * 16}") is True
         assert not alive(pgid)

@@ -13,6 +13,7 @@ from support.samples import EVENTS
 from treadle import accept, reject
 from treadle.app.logs import Follower, tail_for_prompt
 from treadle.core.codec import encode
+from treadle.core.lesson_events import DistilledLesson, LessonsDistilled
 from treadle.core.messages import Prompted, ToolResult, ToolsFinished
 from treadle.core.redaction import Redactor
 from treadle.ports.ledger import Record
@@ -74,11 +75,20 @@ def test_long_texts_are_cut_and_secrets_taken_out_whatever_the_records_hold() ->
     assert bytes(whole["body"]) == entry.body
 
 
+@pytest.mark.req("AG-20")
+def test_an_entry_is_cut_however_much_there_is_to_say() -> None:
+    learnt = [DistilledLesson(lesson_id=f"l{n}", source="gate", text="x" * 100, state="new") for n in range(9)]
+    event = LessonsDistilled(lessons=tuple(learnt))
+    assert len(describe(event)) > 900
+    assert an_entry(event).text == describe(event)[:240]
+
+
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_every_kind_of_record_has_words_and_none_shows_a_struct(event: Any) -> None:
     text = describe(event)
     assert text
     assert "\n" not in text
+    assert text != "None"
     assert not re.search(r"\b[A-Z]\w+\(", text), "a value as Python prints it"
 
 
