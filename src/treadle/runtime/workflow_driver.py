@@ -205,12 +205,13 @@ class WorkflowDriver:
                 held = flight.context.given.held if flight.context else None
                 self.journal.emit_with(outcome, held)
         finally:
-            del self._flights[action.id]
             self.watch.stop()
             if flight.context is not None:
                 flight.context.open = False
-            self.shared.wake()
-            self._wake.set()
+        # Not after an error, which ends the run: until it does, the circle would find the phase unfinished and begin it again.
+        del self._flights[action.id]
+        self.shared.wake()
+        self._wake.set()
 
     async def _land(self, flight: Flight) -> Value | None:
         """The outcome of an action, with the active time that it closes."""
