@@ -82,7 +82,7 @@ KILLS = Path(__file__).parents[1] / "crash" / "workflow_kills.py"
 @pytest.mark.req("TC-09", "TC-11", "TC-16", "TC-25", "TC-26")
 @pytest.mark.parametrize(
     "options",
-    [("--shows", "rounds", "accounts", "nested", "--every", "9"), pytest.param((), marks=pytest.mark.slow)],
+    [("--shows", "rounds", "accounts", "nested", "--every", "30"), pytest.param((), marks=pytest.mark.slow)],
     ids=["some", "all"],
 )
 def test_the_same_with_sigkill_and_a_file(options: tuple[str, ...]) -> None:

@@ -14,8 +14,7 @@ import anyio
 import pytest
 
 from support.places import Place, X, fee
-from support.speculation_victim import RUN, speculating
-from support.workflow_victim import World
+from support.speculation_victim import RUN, World, speculating
 from support.workspaces import contents, git, repository, write
 from treadle.app.leftovers import clear_leftovers
 from treadle.app.stores import open_store
