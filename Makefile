@@ -2,7 +2,7 @@
 # uv is used where it is installed and fetched into .uv/ where it is not.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-local studio page demo test test-all check lock format-check lint types layers sizes changelog bench bench-peers bench-own cluster docs docs-serve simulate simulate-nightly fuzz chaos format hooks clean
+.PHONY: help setup setup-local studio looks page demo test test-all check lock format-check lint types layers sizes changelog bench bench-peers bench-own cluster docs docs-serve simulate simulate-nightly fuzz chaos format hooks clean
 .DELETE_ON_ERROR:
 unexport VIRTUAL_ENV
 unexport PYTHONDONTWRITEBYTECODE  # every process would compile every module anew: a run starts twice as fast without
@@ -34,6 +34,9 @@ setup: .venv/.setup page ## the environment for development, in .venv, and the s
 
 studio: .venv/.setup page ## the studio in a browser, on an example loop with a scripted model
 	.venv/bin/treadle studio --example --open --workspace $$(mktemp -d) $(ARGS)
+
+looks: .venv/.setup page ## the pictures that the studio is compared with, taken anew; look at each before you commit it
+	.venv/bin/pytest tests/studio_page/test_looks.py --renew
 
 page: $(PAGE) ## the studio's page; without Node 20 the service runs all the same
 

@@ -18,6 +18,11 @@ from treadle.server.pages import BUNDLE
 from treadle.testing import ScriptedEndpoint
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """For `make looks`."""
+    parser.addoption("--renew", action="store_true", help="take the pictures of looks/ anew")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Without a browser, or without the page, there is nothing to look at."""
     missing = ""

@@ -16,6 +16,13 @@ FLAGS += ["--disable-component-update", "--disable-sync"]
 SIZES = {"desk": (1440, 900), "tablet": (820, 1180), "phone": (390, 844)}
 PATIENCE_MS = 60_000
 
+# The date alone stands still: Playwright's own clock stops what animates the canvas as well.
+STOPPED = """
+globalThis.Date = class extends Date {
+  constructor(...given) { if (given.length) super(...given); else super(%d); }
+  static now() { return %d; }
+};
+"""
 PLAN = Turn(
     calls=(("write_plan", {"steps": [{"title": "Look", "check": "true"}, {"title": "Write"}, {"title": "Rest"}]}),)
 )
@@ -52,17 +59,21 @@ def launched() -> Iterator[Any]:
 
 
 @contextmanager
-def opened(browser: Any, link: str, size: str, **more: Any) -> Iterator[Any]:
-    """A page at the list of executions. An error in it that nobody caught fails the test."""
+def opened(browser: Any, link: str, size: str, *, now_ms: int = 0, **more: Any) -> Iterator[Any]:
+    """A page at the list of executions; `now_ms`: what it takes for now, always. An error in it that nobody caught fails the test."""
     width, height = SIZES[size]
     viewport = {"width": width, "height": height}
     context = browser.new_context(viewport=viewport, has_touch=True, **{"reduced_motion": "reduce", **more})
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
+    if now_ms:
+        page.add_init_script(STOPPED % (now_ms, now_ms))
     faults: list[str] = []
     page.on("pageerror", lambda error: faults.append(str(error)))
-    page.goto(link)
-    page.wait_for_selector(".fleet")
-    yield page
-    context.close()
+    try:
+        page.goto(link)
+        page.wait_for_selector(".fleet")
+        yield page
+    finally:
+        context.close()
     assert not faults

@@ -16,7 +16,7 @@ from treadle.app.observing import Bus
 from treadle.app.runtime import Runtime
 from treadle.app.stores import open_store
 from treadle.cli.loopfile import define
-from treadle.ports.clock import NO_CRASH_POINTS
+from treadle.ports.clock import NO_CRASH_POINTS, Clock
 from treadle.server.asgi import guarded
 from treadle.server.feed import Feed
 from treadle.server.follower import Follower
@@ -71,8 +71,10 @@ class Served:
 
 
 @asynccontextmanager
-async def served(tmp_path: Path, script: Script) -> AsyncGenerator[Served]:
-    """The service, alive."""
+async def served(
+    tmp_path: Path, script: Script, *, clock: Clock | None = None, port: int = 8765, store: str = ""
+) -> AsyncGenerator[Served]:
+    """The service, alive. `port`: where somebody serves it besides; `store`: another one than its own file."""
     workspace = tmp_path / "workspace"
     workspace.mkdir(exist_ok=True)
     environ = {
@@ -83,9 +85,9 @@ async def served(tmp_path: Path, script: Script) -> AsyncGenerator[Served]:
     settings = load_settings(workspace, environ)
     bus = Bus()
     with ScriptedEndpoint(script) as endpoint:
-        ledger = await open_store(f"sqlite:///{tmp_path / 't.db'}", NO_CRASH_POINTS)
+        ledger = await open_store(store or f"sqlite:///{tmp_path / 't.db'}", NO_CRASH_POINTS)
         board = Switchboard(settings)
-        runtime = Runtime(ledger, settings, observers=(bus, board))
+        runtime = Runtime(ledger, settings, clock=clock, observers=(bus, board))
         follower = Follower(ledger, bus, Feed(start=START))
         studio = Studio(
             runtime,
@@ -96,7 +98,7 @@ async def served(tmp_path: Path, script: Script) -> AsyncGenerator[Served]:
             notes=print,
             sinks=board,
         )
-        access = Access("127.0.0.1", 8765, "a-token")
+        access = Access("127.0.0.1", port, "a-token")
         transport = httpx.ASGITransport(guarded(studio, access), raise_app_exceptions=False)
         headers = {"Authorization": f"Bearer {access.token}"}
         try:
