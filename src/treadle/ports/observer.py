@@ -21,6 +21,7 @@ class Observer(ABC):
     """Takes notes. `notify` returns at once and never raises into the loop."""
 
     wants_text: bool = False  # whether it shows a response while it is being written: only then is it streamed
+    ignores: frozenset[str] = frozenset()  # kinds that mean nothing to it: it need not be told of them
     hears_children: bool = True  # whether it is told of executions inside a workflow as well
 
     @abstractmethod

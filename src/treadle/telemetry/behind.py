@@ -11,7 +11,7 @@ from .bus import CLOSE_S, Pump, Ring
 from .progress import Line, View
 
 SIZE = 2_048  # notes that may wait; then the oldest are lost
-GATHER_S = 0.02  # that notes may gather: a thread that is woken for each would interrupt the loop for each
+GATHER_S = 0.05  # that notes may gather: a thread that is woken for each would interrupt the loop for each
 
 
 class Behind(View):
@@ -19,12 +19,14 @@ class Behind(View):
 
     def __init__(self, view: View, *, size: int = SIZE) -> None:
         self._view, self.wants_text, self.hears_children = view, view.wants_text, view.hears_children
+        self.ignores = view.ignores
         self._ring: Ring[Progress | Line | threading.Event] = Ring(size)
         self._told = 0
         self._pump = Pump(self._ring, self._take, lag=size, gather_s=GATHER_S)
 
     def notify(self, progress: Progress) -> None:
-        self._ring.publish(progress)
+        if progress.kind not in self.ignores:
+            self._ring.publish(progress)
 
     def say(self, line: Line) -> None:
         self._ring.publish(line)

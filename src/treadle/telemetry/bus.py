@@ -16,6 +16,7 @@ from treadle.ports.observer import Observer, Progress
 
 T = TypeVar("T")
 SIZE = 2_048  # events that a ring holds: what a subscriber may be behind; each keeps the state after it in memory
+HANDFUL = 32  # events that a sink takes at once; these are out of the ring, so none of them is lost
 CLOSE_S = 2.0  # how long a sink may take, at the end, for what waits
 
 
@@ -160,7 +161,7 @@ class Pump(Generic[T]):
         self.errors = 0
         self._subscription = ring.subscribe(lag=lag)
         self._sink, self._idle = sink, idle
-        self._ring, self._gather_s = ring, gather_s
+        self._ring, self._gather_s, self._handful = ring, gather_s, max(1, min(HANDFUL, lag // 8))
         self._thread = threading.Thread(target=self._run, name="treadle-sink", daemon=True)
         self._thread.start()
 
@@ -173,15 +174,16 @@ class Pump(Generic[T]):
         while self._subscription.wait():
             if self._gather_s and not self._ring.closed:
                 time.sleep(self._gather_s)
-            # One at a time: what the sink has not got yet may still be overwritten, and is counted then.
-            while items := self._subscription.take(1):
-                self._try(lambda item=items[0]: self._sink(item))
+            # A few at a time: what the sink has not got yet may still be overwritten, and is counted then.
+            while items := self._subscription.take(self._handful):
+                for item in items:
+                    self._try(self._sink, item)
             if self._idle is not None:
                 self._try(self._idle)
 
-    def _try(self, call: Callable[[], None]) -> None:
+    def _try(self, call: Callable[..., None], *item: T) -> None:
         try:
-            call()
+            call(*item)
         except Exception:  # noqa: BLE001 - a sink's fault never changes an outcome (TC-06)
             self.errors += 1
 

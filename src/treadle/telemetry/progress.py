@@ -52,8 +52,16 @@ class NoView(View):
         return
 
 
+# None of them is worth a line: said once, so that a turn costs next to nothing where nobody looks.
+OF_EACH_TURN = frozenset(
+    "model.intended model.responded tool.intended tool.started tool.finished tools.finished text.delta".split()
+)
+
+
 class PlainView(View):
     """One plain line for each event worth one, for logs and pipes. A reader that went away is no fault of the loop."""
+
+    ignores = OF_EACH_TURN
 
     def __init__(self, stream: TextIO) -> None:
         self._stream: TextIO | None = stream

@@ -126,6 +126,7 @@ class Aside(Observer):
 
     def __init__(self, observer: Observer, *, size: int = SIZE) -> None:
         self._observer, self.wants_text, self.hears_children = observer, observer.wants_text, observer.hears_children
+        self.ignores = observer.ignores
         self._ring: Ring[Progress] = Ring(size)
         self._told = 0
         self._pump = Pump(self._ring, self._take, lag=size, gather_s=GATHER_S, idle=observer.flush)
@@ -141,7 +142,8 @@ class Aside(Observer):
         return self._pump.errors
 
     def notify(self, progress: Progress) -> None:
-        self._ring.publish(progress)
+        if progress.kind not in self.ignores:
+            self._ring.publish(progress)
 
     def _take(self, progress: Progress) -> None:
         if (lost := self._pump.dropped - self._told) > 0:

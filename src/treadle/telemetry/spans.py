@@ -51,6 +51,8 @@ AT_THE_END = ("lessons.voted", "lessons.distilled")
 class Spans(Observer):
     """Makes spans of the progress of any number of executions."""
 
+    ignores = frozenset(("text.delta", "tool.intended"))
+
     def __init__(
         self,
         provider: TracerProvider,
@@ -69,7 +71,7 @@ class Spans(Observer):
         self._last_us = 0
 
     def notify(self, progress: Progress) -> None:
-        if progress.kind == "text.delta":
+        if progress.kind in self.ignores:
             return
         if progress.kind in AT_THE_END and progress.execution_id not in self._open:
             return  # after the last span of a loop that failed
