@@ -45,8 +45,9 @@ async def test_after_a_refusal_every_later_batch_of_that_owner_is_refused_until_
     outcomes = await asyncio.gather(*waiting)
     assert outcomes[0] is None
     assert [type(error) for error in outcomes[1:]] == [LedgerGap] * 3
-    with pytest.raises(LedgerGap):
-        await commit(ledger, Batch(own, [], receipts=[("loop", "r")]))
+    for late in (Batch(own, [], receipts=[("loop", "r")]), Batch(own, [record(2)])):
+        with pytest.raises(LedgerGap):
+            await commit(ledger, late)
 
     again = await ledger.acquire("run-1", owner="tester")
     assert (again.epoch, again.head) == (2, 1)

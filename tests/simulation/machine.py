@@ -163,6 +163,8 @@ class Process:
         self.boot_us = 0
         self._renewed = loop.time()
         self._renews_from = 0.0  # it cannot renew before
+        self.gaps = 0  # between renewals, so long that others may have taken over meanwhile
+        self._away = False  # stopped or cut off since it last renewed: otherwise it renews all the time
         self.tasks: list[asyncio.Task[Any]] = []
 
     def start(self, main: Callable[[], Any]) -> asyncio.Task[Any]:
@@ -184,7 +186,7 @@ class Process:
         """SIGSTOP."""
         if not self.dead and not self.stopped:
             self.renewed()
-            self.stopped = True
+            self.stopped = self._away = True
             self.note("stopped", self.name)
 
     def wake(self, renews_after_s: float) -> None:
@@ -202,7 +204,7 @@ class Process:
         """Nothing that it says reaches the store, and nothing from there reaches it."""
         if not self.dead and not self.cut:
             self.renewed()
-            self.cut = True
+            self.cut = self._away = True
             self.note("cut off", self.name)
 
     def join(self, renews_after_s: float) -> None:
@@ -216,12 +218,18 @@ class Process:
         """When it last renewed its lease at the store. Others may take its executions over 3 s later."""
         now = self.loop.time()
         if not (self.dead or self.stopped or self.cut) and now >= self._renews_from:
-            self._renewed = max(self._renewed, now)
+            self._renewed_at(now)
         return self._renewed
+
+    def _renewed_at(self, now: float) -> None:
+        if self._away and max(now, self._renews_from) - self._renewed > STALE_S:
+            self.gaps += 1
+        self._away = False
+        self._renewed = max(self._renewed, now)
 
     def renew(self) -> None:
         """By a request of its own."""
-        self._renewed = self.loop.time()
+        self._renewed_at(self.loop.time())
 
 
 class SimulatedClock(Clock):

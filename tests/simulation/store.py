@@ -29,6 +29,7 @@ class SimulatedLedger(InMemoryLedger):
         self.process, self.world, self.points = process, world, points
         self._queue: deque[tuple[Batch, Done, contextvars.Context, float]] = deque()
         self._busy = False
+        self._sure: dict[tuple[int, int], int] = {}  # as on Postgres
 
     # ---- writing
 
@@ -116,18 +117,24 @@ class SimulatedLedger(InMemoryLedger):
             return super()._sees_owner(execution)
         return not holder.closed and self.process.loop.time() - holder.process.renewed() < LEASE_S
 
-    def lapsed(self) -> bool:
-        return self.process.loop.time() - self.process.renewed() > STALE_S
+    def lapsed(self, ownership: Ownership) -> bool:
+        stale = self.process.loop.time() - self.process.renewed() > STALE_S
+        return stale or self._sure.get((ownership.handle, ownership.epoch)) != self.process.gaps
+
+    def _know(self, own: Ownership) -> None:
+        self._sure[own.handle, own.epoch] = self.process.gaps
 
     async def confirm(self, ownership: Ownership) -> None:
         await self._trip()
         self.process.renew()
         self._fenced(ownership)
+        self._know(ownership)
 
     async def create(self, execution_id: str, *, kind: str, owner: str, at_us: int) -> Ownership:
         await self._trip()
         own = await super().create(execution_id, kind=kind, owner=self.process.name, at_us=at_us)
         self.world.acquired(self.process, execution_id, own.epoch, None)
+        self._know(own)
         await self._told(own)
         return own
 
@@ -137,6 +144,7 @@ class SimulatedLedger(InMemoryLedger):
         own = await super().acquire(execution_id, owner=self.process.name, force=force)
         before = holder.process.name if isinstance(holder, SimulatedLedger) else None
         self.world.acquired(self.process, execution_id, own.epoch, before)
+        self._know(own)
         self.points.reach("ledger.in-acquire")
         await self._told(own)
         return own

@@ -383,7 +383,7 @@ class Lapsed(InMemoryLedger):
 
     away = False
 
-    def lapsed(self) -> bool:
+    def lapsed(self, ownership: Ownership) -> bool:
         return self.away
 
     async def confirm(self, ownership: Ownership) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import anyio
 from anyio import CancelScope
 
 from treadle.core.child_events import ParentSaid
 from treadle.core.endings import is_final
-from treadle.core.errors import AnswerRefused, InputError, OwnerAlive, UnknownExecution
+from treadle.core.errors import AnswerRefused, InputError, UnknownExecution
 from treadle.core.lease_events import Held
 from treadle.kernel.actions import Allowance
 from treadle.kernel.states import LoopState
@@ -20,14 +20,13 @@ from treadle.ports.children import Above, Answers, Children, Rested, Waiting, Wo
 from treadle.spec.definitions import Agent, Child, Loop
 
 from .forked import inside
+from .taking import taken
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from .build import Built
     from .runtime import Runtime, Session
-
-BUSY_S, BUSY_STEP_S = 10.0, 0.2  # how long somebody else may hold a child that is to go on
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +116,7 @@ class Family(Children):
         how = Reopening(adopt=True, actor="parent", guards=retuned(state, loop.guards), parent_said=said_limits)
         if resting(state, how):
             return None
-        with anyio.move_on_after(BUSY_S):
-            while True:
-                try:
-                    return await runtime.resume(child, loop, how, parent=parent)
-                except OwnerAlive:  # somebody answers it at this moment
-                    await anyio.sleep(BUSY_STEP_S)
-        return await runtime.resume(child, loop, how, parent=parent)
+        return await taken(partial(runtime.resume, child, loop, parent=parent), how)
 
     async def _state(self, child: str) -> LoopState | None:
         try:

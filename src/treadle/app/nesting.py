@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from treadle.spec.workflows import Budget, Workflow
 from .build import build
 from .runtime import Reopening, Runtime, resting, retuned
 from .speculation import Speculation, folder_of
+from .taking import taken
 from .workflow_build import provider_fault
 
 if TYPE_CHECKING:
@@ -128,7 +130,7 @@ class Nesting(Nest):
             how = Reopening(retry_incomplete=retry, actor="parent", guards=retuned(state, loop.guards))
             if resting(state, how):
                 return
-            session = await self.loops.resume(name, loop, how)
+            session = await taken(partial(self.loops.resume, name, loop), how)
         try:
             await session.run()
         finally:
@@ -151,7 +153,7 @@ class Nesting(Nest):
             how = Reopening(retry_incomplete=retry, actor="parent")
             if home.resting(state, how):
                 return
-            session = await home.resume(name, workflow, how)
+            session = await taken(partial(home.resume, name, workflow), how)
         try:
             await session.run()
         finally:

@@ -38,6 +38,10 @@ class Host(ABC):
         """Returns when everything emitted so far is durable."""
 
     @abstractmethod
+    async def confirm(self) -> None:
+        """Before something further is begun within an effect: returns where the execution is still ours. LedgerError where it is not."""
+
+    @abstractmethod
     def tell(self, kind: str, data: object) -> None:
         """An ephemeral note to observers."""
 

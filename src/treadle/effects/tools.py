@@ -124,6 +124,7 @@ class ToolEffect:
         try:
             result = await self._run(call, context, host)
             if isinstance(result, ToolError) and result.transient and call.kind in ("read", "idempotent"):
+                await host.confirm()
                 result = await self._run(call, context, host)  # once, and only what may be repeated (AG-09)
         finally:
             host.tell("tool.finished", {"key": key, "name": call.name})

@@ -122,8 +122,9 @@ class Ledger(ABC):
     async def release(self, ownership: Ownership) -> None:
         """Gives the ownership up, where it is still ours: the execution has no owner, its epoch stays."""
 
-    def lapsed(self) -> bool:
-        """Whether others may already take our executions for abandoned: `confirm` must be asked before anything is paid or changed."""
+    def lapsed(self, ownership: Ownership) -> bool:
+        """Whether others may have taken it for abandoned since it was last known to be ours: `confirm` must be asked before
+        anything is paid or changed."""
         return False
 
     async def confirm(self, ownership: Ownership) -> None:

@@ -180,8 +180,7 @@ class Driver:
             timer = journal.flush_later(LINGER_S)
         elif isinstance(action, BARRIERS) or (isinstance(action, act.TakeBaseline) and action.onto):
             await journal.flush()  # a barrier: what is paid or changed next has its intent on disk (LG-04)
-            if journal.ledger.lapsed():  # and it must still be ours to pay or change (RT-03)
-                await journal.confirm()
+            await journal.confirm()  # and it must still be ours to pay or change (RT-03)
             if self._why:
                 return  # asked to stop meanwhile: nothing has been sent
         left = None if isinstance(action, UNTIMED) else remaining_us(journal.state)
@@ -243,6 +242,9 @@ class Driver:
     async def _watch_inbox(self) -> None:
         while True:
             await anyio.sleep(INBOX_S)
+            await (
+                self.journal.confirm()
+            )  # after a sleep of the machine: whatever runs here stops where it is another's by now
             await self._read_inbox()
 
     async def _read_inbox(self) -> None:

@@ -42,6 +42,9 @@ class JournalHost(Host):
     async def flush(self) -> None:
         await self._journal.flush()
 
+    async def confirm(self) -> None:
+        await self._journal.confirm()
+
     def tell(self, kind: str, data: object) -> None:
         self._journal.tell(kind, data)
 

@@ -370,7 +370,12 @@ class JournalOf(Generic[S]):
         return future
 
     async def confirm(self) -> None:
-        """Returns where the execution is still ours. LedgerError: the journal is poisoned from now on."""
+        """Returns where the execution is still ours: the store is asked where our lease may have lapsed meanwhile (RT-03).
+
+        LedgerError: the journal is poisoned from now on.
+        """
+        if not self.ledger.lapsed(self.ownership):
+            return
         try:
             await self.ledger.confirm(self.ownership)
         except LedgerError as error:

@@ -26,6 +26,7 @@ class Liveness:
         self.token = secrets.token_hex(8)
         self._conninfo, self._on_renewal = conninfo, on_renewal
         self._renewed = 0.0  # monotonic, when the last renewal that succeeded was sent
+        self.gaps = 0  # between renewals, so long that others may have thought us dead meanwhile
         self._task: asyncio.Task[None] | None = None
         self._listening = False
         self._quiet: set[int] = set()  # handles that nobody has asked anything of since we looked
@@ -41,7 +42,9 @@ class Liveness:
         return self._task is not None and time.monotonic() - self._renewed > STALE_S
 
     def renewed(self, sent: float) -> None:
-        """Somebody renewed our row by a statement sent at `sent`, monotonic."""
+        """Somebody renewed our row by a statement sent at `sent`, monotonic, and answered by now."""
+        if self.lapsed():
+            self.gaps += 1
         self._renewed = max(self._renewed, sent)
 
     def is_quiet(self, handle: int) -> bool:

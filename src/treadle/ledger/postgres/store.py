@@ -117,6 +117,9 @@ class PostgresLedger(Ledger):
         )
         self._opened = self._closed = False
         self._handles: dict[str, int] = {}
+        self._sure: dict[
+            tuple[int, int], int
+        ] = {}  # (handle, epoch) -> gaps in our lease when it was last known to be ours
         self._owed: list[Ownership] = []  # to be given up as soon as the store can be reached
 
     # ---- owners
@@ -155,8 +158,9 @@ class PostgresLedger(Ledger):
         taken: list[Ownership] = []
 
         async def noted(connection: Connection) -> Ownership:
-            taken.append(await work(connection))
-            return taken[0]
+            taken.append(own := await work(connection))
+            self._sure[own.handle, own.epoch] = self._live.gaps
+            return own
 
         call = Call(noted)
         self._writer.submit(call)
@@ -183,6 +187,7 @@ class PostgresLedger(Ledger):
     def _releasing(self, own: Ownership) -> Call[None]:
         async def work(connection: Connection) -> None:
             await connection.execute(SQL["release"], (own.handle, own.epoch, self._live.token))
+            self._sure.pop((own.handle, own.epoch), None)
 
         return Release(work, own, self._owed)
 
@@ -197,8 +202,9 @@ class PostgresLedger(Ledger):
         for ownership in owed:
             self._release_soon(ownership)
 
-    def lapsed(self) -> bool:
-        return self._live.lapsed()
+    def lapsed(self, ownership: Ownership) -> bool:
+        # A lease that was renewed after a gap looks as good as any, though somebody may have taken over in between.
+        return self._live.lapsed() or self._sure.get((ownership.handle, ownership.epoch)) != self._live.gaps
 
     async def confirm(self, ownership: Ownership) -> None:
         async def work(connection: Connection) -> None:
@@ -208,6 +214,7 @@ class PostgresLedger(Ledger):
                 raise StaleEpoch(
                     f"{ownership.execution_id}: another owner has taken over while this one was away; it must stop."
                 )
+            self._sure[ownership.handle, ownership.epoch] = self._live.gaps
 
         call = Call(work)
         self._writer.submit(call)

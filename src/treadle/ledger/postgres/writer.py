@@ -176,12 +176,13 @@ class Writer:
         refused: list[tuple[BatchJob, TreadleError]] = []
         try:
             self._points.reach("ledger.before-commit")
-            async with connection.transaction():
-                if isinstance(call := jobs[0], Call):
-                    call.results = [await call.work(connection)]
-                else:
-                    refused = await self._write([job for job in jobs if isinstance(job, BatchJob)], again=again)
-                self._points.reach("ledger.in-transaction")
+            if len(jobs) > 1 or not await self._append(jobs[0]):
+                async with connection.transaction():
+                    if isinstance(call := jobs[0], Call):
+                        call.results = [await call.work(connection)]
+                    else:
+                        refused = await self._write([job for job in jobs if isinstance(job, BatchJob)], again=again)
+                    self._points.reach("ledger.in-transaction")
         except (psycopg.Error, OSError) as error:
             if lost(error, connection):
                 raise
@@ -192,6 +193,22 @@ class Writer:
             self._refuse(job, error)
         self._points.reach("ledger.after-commit")
         return None
+
+    async def _append(self, job: Job) -> bool:
+        """Whether it was a batch of records and nothing else, and has been committed: one statement, so one way to the server.
+
+        False: nothing has been written, and what is to be said of it, `_write` says.
+        """
+        if not isinstance(job, BatchJob) or not _only_records(job.batch):
+            return False
+        own, records = job.batch.ownership, job.batch.records
+        if (own.handle, own.epoch) in self.poisoned or any(
+            record.seq != number for number, record in enumerate(records, records[0].seq)
+        ):
+            return False
+        fence = (own.handle, own.epoch, self._token, records[0].seq - 1)
+        columns = [list(column) for column in zip(*records, strict=True)]
+        return (await self._connection.execute(SQL["append"], (*fence, *columns), prepare=True)).rowcount > 0
 
     async def _write(self, jobs: list[BatchJob], *, again: bool) -> list[tuple[BatchJob, TreadleError]]:
         """Writes what may be written; what may not, with the reason."""
@@ -269,6 +286,11 @@ class Writer:
             await execute(SQL["thin_snapshots"], {"handle": own.handle, "seq": snapshot.seq, "span": SNAPSHOT_SPAN})
         if batch.summary is not None:
             await execute(SQL["put_summary"], (own.handle, *batch.summary))
+
+
+def _only_records(batch: Batch) -> bool:
+    others = (batch.receipts, batch.blobs, batch.opened, batch.closed, batch.taken, batch.snapshot, batch.summary)
+    return bool(batch.records) and not any(others)
 
 
 async def connect(conninfo: str) -> Connection:
