@@ -9,10 +9,11 @@ from typing import Any
 import anyio
 
 from treadle.app.workflows import WorkflowResult, resume_workflow, run_workflow
+from treadle.core.errors import StaleEpoch
 from treadle.core.usage import Usage
 from treadle.ledger.inmemory import InMemoryLedger, MemoryStore
 from treadle.ledger.sqlite import open_sqlite
-from treadle.ports.ledger import Batch, Done, Ledger
+from treadle.ports.ledger import Batch, Done, Ledger, Ownership
 from treadle.spec.workflows import Workflow
 from treadle.testing import VirtualClock
 
@@ -30,6 +31,18 @@ class LateLedger(InMemoryLedger):
 
     def submit(self, batch: Batch, done: Done) -> None:
         asyncio.get_running_loop().call_soon(super().submit, batch, done)
+
+
+class Lapsed(InMemoryLedger):
+    """A store in which the lease of an owner lapses once it has begun."""
+
+    away = False
+
+    def lapsed(self, ownership: Ownership) -> bool:
+        return self.away
+
+    async def confirm(self, ownership: Ownership) -> None:
+        raise StaleEpoch("it is another's")
 
 
 class Place:

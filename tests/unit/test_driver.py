@@ -21,6 +21,7 @@ from support.driving import (
     runtime,
     scripted,
 )
+from support.places import Lapsed
 from treadle import Agent, Loop, Person, accept, reject, tool
 from treadle.app.runtime import Reopening, Runtime, resting
 from treadle.core.codec import decode
@@ -36,7 +37,6 @@ from treadle.core.errors import (
 from treadle.kernel.steering import Answer, Cancel, Extend, Pause
 from treadle.ledger.inmemory import InMemoryLedger
 from treadle.models.prices import parse_price
-from treadle.ports.ledger import Ownership
 from treadle.ports.toolset import ToolContext
 from treadle.settings import Settings
 from treadle.testing import Fault, ScriptedModel, Turn
@@ -378,18 +378,6 @@ def test_reads_of_a_batch_run_at_once_and_their_results_come_in_the_order_of_the
     in_runtime(store, tmp_path, test)
 
 
-class Lapsed(InMemoryLedger):
-    """A store in which the lease of an owner lapses once it has begun."""
-
-    away = False
-
-    def lapsed(self, ownership: Ownership) -> bool:
-        return self.away
-
-    async def confirm(self, ownership: Ownership) -> None:
-        raise StaleEpoch("it is another's")
-
-
 @pytest.mark.req("RT-03")
 def test_an_owner_whose_lease_has_lapsed_asks_before_it_pays_and_stops_where_it_is_no_longer_its_own(
     tmp_path: Path,
@@ -405,6 +393,57 @@ def test_an_owner_whose_lease_has_lapsed_asks_before_it_pays_and_stops_where_it_
         with pytest.raises(StaleEpoch):
             await session.journal.flush()
         await made.close()
+
+    anyio.run(main)
+
+
+@pytest.mark.req("RT-03", "AG-09")
+def test_what_failed_for_the_moment_is_not_tried_again_by_an_owner_that_was_replaced_meanwhile(tmp_path: Path) -> None:
+    ledger, tries = Lapsed(), list[int]()
+
+    @tool(kind="read")
+    async def unsteady() -> str:
+        """Fails for the moment, and while it does another owner takes over."""
+        tries.append(1)
+        ledger.away = True
+        raise ToolError("timeout", "no answer")
+
+    with pytest.raises(StaleEpoch):
+        run_once(ledger, tmp_path, unsteady)
+    assert tries == [1]
+
+
+@pytest.mark.req("RT-03")
+def test_a_long_call_of_an_owner_that_was_replaced_is_stopped_where_it_stands(tmp_path: Path) -> None:
+    ledger, stopped = Lapsed(), list[str]()
+
+    @tool(kind="mutating")
+    async def endless() -> str:
+        """Never ends, and while it runs another owner takes over."""
+        ledger.away = True
+        try:
+            await anyio.sleep_forever()
+        finally:
+            stopped.append("stopped")
+
+    with pytest.raises(StaleEpoch):
+        run_once(ledger, tmp_path, endless)
+    assert stopped == ["stopped"]
+
+
+def run_once(ledger: InMemoryLedger, folder: Path, only: Any) -> None:
+    """A loop whose agent calls its only tool once."""
+
+    async def main() -> None:
+        made = Runtime(ledger, Settings(environ={}, state_dir=folder))
+        model = scripted(Turn(calls=[(only.definition.name, {})], usage=FEE), DONE)
+        agent = Agent(model=model, tools=(only,), builtin_tools=False)
+        session = await made.start(Loop(name="test", act=agent, evaluate=lambda ctx, output: accept()), "the task")
+        try:
+            with anyio.fail_after(30):
+                await session.run()
+        finally:
+            await made.close()
 
     anyio.run(main)
 

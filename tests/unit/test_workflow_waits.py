@@ -9,9 +9,10 @@ from typing import Any
 import anyio
 import pytest
 
-from support.places import Place, X
+from support.places import Lapsed, Place, X
 from treadle.app.workflow_runtime import WorkflowRuntime
-from treadle.core.errors import ProviderError
+from treadle.app.workflows import run_workflow
+from treadle.core.errors import ProviderError, StaleEpoch
 from treadle.core.workflow_events import PhaseFailed, RetrySettings
 from treadle.kernel.steering import Cancel
 from treadle.kernel.workflow import retry_at
@@ -35,6 +36,28 @@ class HttpError(Exception):
     def __init__(self, status_code: int, headers: dict[str, str]) -> None:
         self.status_code, self.headers = status_code, headers
         super().__init__(f"HTTP {status_code}")
+
+
+# ---- owners
+
+
+@pytest.mark.req("RT-03")
+def test_a_task_of_an_owner_that_was_replaced_is_stopped_where_it_stands() -> None:
+    ledger, stopped = Lapsed(), list[str]()
+
+    async def endless(ctx: Any) -> None:
+        ledger.away = True
+        try:
+            await anyio.sleep_forever()
+        finally:
+            stopped.append("stopped")
+
+    async def main() -> None:
+        with pytest.raises(StaleEpoch), anyio.fail_after(30):
+            await run_workflow(Workflow("w", [Task("a", endless)]), None, store=ledger)
+
+    anyio.run(main)
+    assert stopped == ["stopped"]
 
 
 # ---- retries

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from .notify import Notifier
     from .place import Place
 
-LOOK_S = 1.0  # a lease that has lapsed is seen within this
+LOOK_S = 0.5  # a lease that has lapsed is seen within this
+LOOK_SHARE = 10  # a look at a large store takes no more than such a part of the time
 FIRST_RETRY_S, LAST_RETRY_S = 2.0, 60.0
 
 
@@ -108,15 +110,16 @@ class Worker:
         self._retry_s: dict[str, float] = {}
 
     async def serve(self, *, once: bool) -> None:
-        """Looks every second; once: until nothing is left."""
+        """Looks twice a second; once: until nothing is left."""
         while True:
+            began = time.monotonic()
             for row in await self._found(once=once):
                 if row.execution_id not in self._busy:
                     self._busy.add(row.execution_id)
                     self.group.start_soon(self._one, row)
             if once and not self._busy:
                 return
-            await anyio.sleep(0.1 if once else LOOK_S)
+            await anyio.sleep(0.1 if once else max(LOOK_S, LOOK_SHARE * (time.monotonic() - began)))
 
     async def _found(self, *, once: bool) -> list[ExecutionRow]:
         """What is abandoned. A worker outlives a store that is away for a while."""

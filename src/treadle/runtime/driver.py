@@ -242,9 +242,8 @@ class Driver:
     async def _watch_inbox(self) -> None:
         while True:
             await anyio.sleep(INBOX_S)
-            await (
-                self.journal.confirm()
-            )  # after a sleep of the machine: whatever runs here stops where it is another's by now
+            # What runs here stops where it is another's by now: the process may have slept.
+            await self.journal.confirm()
             await self._read_inbox()
 
     async def _read_inbox(self) -> None:
