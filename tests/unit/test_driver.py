@@ -21,7 +21,6 @@ from support.driving import (
     runtime,
     scripted,
 )
-from support.places import Lapsed
 from treadle import Agent, Loop, Person, accept, reject, tool
 from treadle.app.runtime import Reopening, Runtime, resting
 from treadle.core.codec import decode
@@ -35,10 +34,8 @@ from treadle.core.errors import (
     ToolError,
 )
 from treadle.kernel.steering import Answer, Cancel, Extend, Pause
-from treadle.ledger.inmemory import InMemoryLedger
 from treadle.models.prices import parse_price
 from treadle.ports.toolset import ToolContext
-from treadle.settings import Settings
 from treadle.testing import Fault, ScriptedModel, Turn
 
 
@@ -376,76 +373,6 @@ def test_reads_of_a_batch_run_at_once_and_their_results_come_in_the_order_of_the
         assert body.index(b'"slow"') < body.index(b'"quick"')
 
     in_runtime(store, tmp_path, test)
-
-
-@pytest.mark.req("RT-03")
-def test_an_owner_whose_lease_has_lapsed_asks_before_it_pays_and_stops_where_it_is_no_longer_its_own(
-    tmp_path: Path,
-) -> None:
-    async def main() -> None:
-        ledger, model = Lapsed(), scripted(PLAN, DONE)
-        made = Runtime(ledger, Settings(environ={}, state_dir=tmp_path))
-        session = await made.start(a_loop(model), "the task")
-        ledger.away = True
-        with pytest.raises(StaleEpoch):
-            await session.run()
-        assert model.requests == 0
-        with pytest.raises(StaleEpoch):
-            await session.journal.flush()
-        await made.close()
-
-    anyio.run(main)
-
-
-@pytest.mark.req("RT-03", "AG-09")
-def test_what_failed_for_the_moment_is_not_tried_again_by_an_owner_that_was_replaced_meanwhile(tmp_path: Path) -> None:
-    ledger, tries = Lapsed(), list[int]()
-
-    @tool(kind="read")
-    async def unsteady() -> str:
-        """Fails for the moment, and while it does another owner takes over."""
-        tries.append(1)
-        ledger.away = True
-        raise ToolError("timeout", "no answer")
-
-    with pytest.raises(StaleEpoch):
-        run_once(ledger, tmp_path, unsteady)
-    assert tries == [1]
-
-
-@pytest.mark.req("RT-03")
-def test_a_long_call_of_an_owner_that_was_replaced_is_stopped_where_it_stands(tmp_path: Path) -> None:
-    ledger, stopped = Lapsed(), list[str]()
-
-    @tool(kind="mutating")
-    async def endless() -> str:
-        """Never ends, and while it runs another owner takes over."""
-        ledger.away = True
-        try:
-            await anyio.sleep_forever()
-        finally:
-            stopped.append("stopped")
-
-    with pytest.raises(StaleEpoch):
-        run_once(ledger, tmp_path, endless)
-    assert stopped == ["stopped"]
-
-
-def run_once(ledger: InMemoryLedger, folder: Path, only: Any) -> None:
-    """A loop whose agent calls its only tool once."""
-
-    async def main() -> None:
-        made = Runtime(ledger, Settings(environ={}, state_dir=folder))
-        model = scripted(Turn(calls=[(only.definition.name, {})], usage=FEE), DONE)
-        agent = Agent(model=model, tools=(only,), builtin_tools=False)
-        session = await made.start(Loop(name="test", act=agent, evaluate=lambda ctx, output: accept()), "the task")
-        try:
-            with anyio.fail_after(30):
-                await session.run()
-        finally:
-            await made.close()
-
-    anyio.run(main)
 
 
 @pytest.mark.req("FR-25")
