@@ -12,9 +12,11 @@ from support.driving import DONE, FEE, PLAN, a_loop, scripted
 from support.places import Lapsed
 from treadle import Agent, Loop, accept, tool
 from treadle.app.runtime import Runtime
+from treadle.app.workflows import run_workflow
 from treadle.core.errors import StaleEpoch, ToolError
 from treadle.ledger.inmemory import InMemoryLedger
 from treadle.settings import Settings
+from treadle.spec.workflows import Task, Workflow
 from treadle.testing import Turn
 
 
@@ -86,3 +88,43 @@ def run_once(ledger: InMemoryLedger, folder: Path, only: Any) -> None:
             await made.close()
 
     anyio.run(main)
+
+
+@pytest.mark.req("RT-03", "LG-04")
+def test_a_charge_is_not_made_by_an_owner_that_was_replaced_while_it_announced_it(tmp_path: Path) -> None:
+    charged = list[str]()
+
+    def paying(ledger: Lapsed) -> Any:
+        async def pay(ctx: Any, *_: Any) -> str:
+            ledger.away = True
+            if await ctx.intend("r1", FEE):
+                charged.append("charged")
+            return "done"
+
+        return pay
+
+    def loop(ledger: Lapsed) -> Loop:
+        return Loop(name="test", act=paying(ledger), evaluate=lambda ctx, output: accept())
+
+    async def as_loop(ledger: Lapsed) -> None:
+        made = Runtime(ledger, Settings(environ={}, state_dir=tmp_path))
+        session = await made.start(loop(ledger), "the task")
+        try:
+            await session.run()
+        finally:
+            await made.close()
+
+    async def as_task(ledger: Lapsed) -> None:
+        await run_workflow(Workflow("w", [Task("a", paying(ledger))]), None, store=ledger)
+
+    async def as_child(ledger: Lapsed) -> None:
+        async def work(ctx: Any) -> None:
+            ledger.away = True
+            await ctx.run(loop(ledger), "the task")
+
+        await run_workflow(Workflow("w", [Task("a", work)]), None, store=ledger)
+
+    for way in (as_loop, as_task, as_child):
+        with pytest.raises(StaleEpoch):
+            anyio.run(way, Lapsed())
+    assert charged == []

@@ -35,7 +35,7 @@ class Host(ABC):
 
     @abstractmethod
     async def flush(self) -> None:
-        """Returns when everything emitted so far is durable."""
+        """Returns when everything emitted so far is durable, and the execution still ours. LedgerError where it is not."""
 
     @abstractmethod
     async def confirm(self) -> None:

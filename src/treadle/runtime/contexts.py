@@ -180,7 +180,7 @@ class HostedContext(LoopTaskContext):
             return False
         await self._admitted(reserve)
         self.journal.emit(ev.ChargeAnnounced(task=self.task, receipt=receipt, reserve=reserve))
-        await self.journal.flush()
+        await self.journal.barrier()
         return True
 
     async def _admitted(self, reserve: Usage, *, some: bool = False) -> None:
@@ -216,7 +216,7 @@ class HostedContext(LoopTaskContext):
     async def checkpoint(self) -> None:
         self.inside()
         if self._shared.durable:
-            await self.journal.flush()
+            await self.journal.barrier()
             self.observation.observe("checkpoint")
 
     def value(self, task: TaskRef[T]) -> T:
@@ -278,7 +278,7 @@ class HostedContext(LoopTaskContext):
             usd = min(usd, left)
         reserve = Usage(cost_usd=usd if usd is not None else left or Decimal(0), input_tokens=tokens or 0)
         self.journal.emit(ev.ChildStarted(task=self.task, child=child, key=key, reserve=reserve))
-        await self.journal.flush()
+        await self.journal.barrier()
         return (
             None if usd is None else usd + spent.cost_usd,
             None if tokens is None else tokens + spent.tokens,
@@ -338,7 +338,7 @@ class HostedInteraction(Interaction):
         context.inside()
         self._saved = redact_json(to_json(state, "state"), context.redact)
         context.journal.emit(ev.StateSaved(task=context.task, json=self._saved))
-        await context.journal.flush()
+        await context.journal.barrier()
 
     async def suspend(self, question: str, state: Any = None, *, choices: tuple[str, ...] = ()) -> NoReturn:
         context = self._context

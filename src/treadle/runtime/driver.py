@@ -179,8 +179,7 @@ class Driver:
             # The response is written while the reads run; quick ones share the commit (decision 12).
             timer = journal.flush_later(LINGER_S)
         elif isinstance(action, BARRIERS) or (isinstance(action, act.TakeBaseline) and action.onto):
-            await journal.flush()  # a barrier: what is paid or changed next has its intent on disk (LG-04)
-            await journal.confirm()  # and it must still be ours to pay or change (RT-03)
+            await journal.barrier()
             if self._why:
                 return  # asked to stop meanwhile: nothing has been sent
         left = None if isinstance(action, UNTIMED) else remaining_us(journal.state)

@@ -40,7 +40,7 @@ class JournalHost(Host):
         self._journal.flush_soon()
 
     async def flush(self) -> None:
-        await self._journal.flush()
+        await self._journal.barrier()
 
     async def confirm(self) -> None:
         await self._journal.confirm()

@@ -369,6 +369,13 @@ class JournalOf(Generic[S]):
         self._waiting.append((self._submitted, future))
         return future
 
+    async def barrier(self) -> None:
+        """Returns when what is paid or changed next has its intent on disk (LG-04), and the execution is still ours to do it (RT-03):
+        the process may have slept while it waited for the disk. LedgerError: the journal is poisoned from now on.
+        """
+        await self.flush()
+        await self.confirm()
+
     async def confirm(self) -> None:
         """Returns where the execution is still ours: the store is asked where our lease may have lapsed meanwhile (RT-03).
 
