@@ -10,7 +10,7 @@ import pytest
 
 from support.driving import DONE, FEE, PLAN, a_loop, scripted
 from support.places import Lapsed
-from treadle import Agent, Loop, accept, tool
+from treadle import Agent, Loop, Person, accept, tool
 from treadle.app.runtime import Runtime
 from treadle.app.workflows import run_workflow
 from treadle.core.errors import StaleEpoch, ToolError
@@ -91,40 +91,29 @@ def run_once(ledger: InMemoryLedger, folder: Path, only: Any) -> None:
 
 
 @pytest.mark.req("RT-03", "LG-04")
-def test_a_charge_is_not_made_by_an_owner_that_was_replaced_while_it_announced_it(tmp_path: Path) -> None:
-    charged = list[str]()
+@pytest.mark.parametrize("way", ["loop", "task", "child"])
+def test_a_charge_is_not_made_by_an_owner_that_was_replaced_while_it_announced_it(way: str, tmp_path: Path) -> None:
+    ledger, charged = Lapsed(), list[str]()
 
-    def paying(ledger: Lapsed) -> Any:
-        async def pay(ctx: Any, *_: Any) -> str:
-            ledger.away = True
-            if await ctx.intend("r1", FEE):
-                charged.append("charged")
-            return "done"
+    async def pay(ctx: Any, *_: Any) -> None:
+        ledger.away = True
+        if await ctx.intend("r1", FEE):
+            charged.append("charged")
 
-        return pay
+    async def fork(ctx: Any) -> None:
+        ledger.away = True
+        await ctx.run(
+            Loop(name="test", act=lambda ctx, _: charged.append("begun"), evaluate=Person()), "the task", key="c"
+        )
 
-    def loop(ledger: Lapsed) -> Loop:
-        return Loop(name="test", act=paying(ledger), evaluate=lambda ctx, output: accept())
+    async def main() -> None:
+        if way == "loop":
+            made = Runtime(ledger, Settings(environ={}, state_dir=tmp_path))
+            await (await made.start(Loop(name="test", act=pay, evaluate=Person()), "the task")).run()
+        else:
+            work = Task("a", pay if way == "task" else fork)
+            await run_workflow(Workflow("w", [work]), None, store=ledger)
 
-    async def as_loop(ledger: Lapsed) -> None:
-        made = Runtime(ledger, Settings(environ={}, state_dir=tmp_path))
-        session = await made.start(loop(ledger), "the task")
-        try:
-            await session.run()
-        finally:
-            await made.close()
-
-    async def as_task(ledger: Lapsed) -> None:
-        await run_workflow(Workflow("w", [Task("a", paying(ledger))]), None, store=ledger)
-
-    async def as_child(ledger: Lapsed) -> None:
-        async def work(ctx: Any) -> None:
-            ledger.away = True
-            await ctx.run(loop(ledger), "the task")
-
-        await run_workflow(Workflow("w", [Task("a", work)]), None, store=ledger)
-
-    for way in (as_loop, as_task, as_child):
-        with pytest.raises(StaleEpoch):
-            anyio.run(way, Lapsed())
+    with pytest.raises(StaleEpoch):
+        anyio.run(main)
     assert charged == []
