@@ -77,6 +77,7 @@ class ExecutionOut(BaseModel):
     workspace: str = ""
     owner_alive: bool = False
     parent: str = ""
+    forked: str = Field("", description="execution@record whose past it shares")
     children: list[ChildOut] = []
 
 

@@ -980,6 +980,12 @@ export interface components {
             /** Execution Id */
             execution_id: string;
             /**
+             * Forked
+             * @description execution@record whose past it shares
+             * @default
+             */
+            forked: string;
+            /**
              * In Doubt Usd
              * @default 0
              */

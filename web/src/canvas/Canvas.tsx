@@ -7,7 +7,7 @@ import {
   type Node,
   type ReactFlowProps,
 } from "@xyflow/react";
-import { useEffect, type ReactNode } from "react";
+import { useEffect, useRef, type ReactNode } from "react";
 import { Dots } from "./Dots";
 import { Icon } from "./Icon";
 import { Markers, WayEdge } from "./edges/WayEdge";
@@ -18,8 +18,8 @@ import { StageNode } from "./nodes/StageNode";
 
 const nodeTypes = { stage: StageNode, hub: HubNode, prompt: PromptNode, anchor: AnchorNode };
 const edgeTypes = { way: WayEdge };
-/** On a phone the buttons lie over the canvas, so that the picture ends above them. */
-export const FIT: FitViewOptions = { maxZoom: 1.15, padding: innerWidth < 700 ? { x: "10px", top: "12px", bottom: "70px" } : 0.06 };
+/** On a phone the buttons lie over the canvas, on a tablet the edge of the sheet does: the picture ends above them. */
+export const FIT: FitViewOptions = { maxZoom: 1.15, padding: innerWidth < 700 ? { x: "10px", top: "12px", bottom: "70px" } : innerWidth < 1120 ? { x: "16px", top: "16px", bottom: "34px" } : 0.06 };
 
 export interface CanvasProps extends ReactFlowProps<Node, Edge> {
   locked: boolean;
@@ -62,12 +62,19 @@ export function Canvas({ locked, tools, over, ...flow }: CanvasProps) {
 /** A canvas that has changed its size shows the whole again. */
 function Refit() {
   const { fitView } = useReactFlow();
+  const here = useRef<HTMLElement>(null);
   useEffect(() => {
-    const again = () => void fitView(FIT);
-    addEventListener("resize", again);
-    return () => removeEventListener("resize", again);
+    // Not its window alone: a line of the family above it takes room, too. The first size is the one that it has been fitted to.
+    let known = "";
+    const watch = new ResizeObserver(([seen]) => {
+      const size = `${seen!.contentRect.width} ${seen!.contentRect.height}`;
+      if (known && size !== known) requestAnimationFrame(() => void fitView(FIT));
+      known = size;
+    });
+    watch.observe(here.current!.closest(".canvas")!);
+    return () => watch.disconnect();
   }, [fitView]);
-  return null;
+  return <i ref={here} hidden />;
 }
 
 function Zoom() {

@@ -5,6 +5,7 @@ import { Icon } from "../canvas/Icon";
 import { useGestures } from "../gestures/zones";
 import { act } from "./acts";
 import { useWindow } from "./useWindow";
+import { count } from "./words";
 
 const DEPTHS = ["micro", "auto", "full"] as const;
 const NOTCH = 25; // degrees from one depth to the next
@@ -61,7 +62,7 @@ export function HistoryStrip({ detail, turns }: { detail: Detail; turns: Turn[] 
       </div>
       <div className={`breaker ${open ? "open" : ""}`}>
         <Icon name={open ? "cross" : "pulse"} size={20} />
-        <span><b>Breaker {found?.breaker ?? "closed"}</b><small>{found?.failures ?? 0} of 3 failures · {detail.execution.rounds} rounds</small></span>
+        <span><b>Breaker {found?.breaker ?? "closed"}</b><small>{found?.failures ?? 0} of 3 failures · {count(detail.execution.rounds ?? 0, "round")}</small></span>
       </div>
     </footer>
   );

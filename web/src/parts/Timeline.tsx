@@ -1,12 +1,13 @@
 // The session log as a chain of beads: colour by kind, the newest at the bottom, one of them enlarged with its summary.
 import { useMemo } from "react";
 import type { LogEvent } from "../api/client";
+import type { Gesture } from "../gestures/recognise";
 import { useGestures } from "../gestures/zones";
 import { useLive } from "../state/live";
 import { usePanel } from "../state/panel";
 import { useUi } from "../state/ui";
 
-const SHOWN = 13;
+const SHOWN = 13; // where there is room
 
 export function kindTone(kind: string): string {
   if (kind.startsWith("model.failed") || kind === "act.failed" || kind === "callback.raised") return "failed";
@@ -34,20 +35,22 @@ export function toneOfEvent(event: LogEvent): string {
   return kindTone(event.kind);
 }
 
-export function Timeline() {
+export function Timeline({ shown = SHOWN }: { shown?: number }) {
   const beads = useBeads();
   const { bead, setBead } = useUi();
   const index = bead ? beads.findIndex((one) => one.seq === bead) : beads.length - 1;
   const at = index < 0 ? beads.length - 1 : index;
-  const first = Math.max(0, Math.min(at - Math.floor(SHOWN / 2), beads.length - SHOWN));
+  const first = Math.max(0, Math.min(at - Math.floor(shown / 2), beads.length - shown));
   const current = beads[at];
   const step = (by: number) => {
     const next = beads[Math.max(0, Math.min(beads.length - 1, at + by))];
     if (next) setBead(next === beads.at(-1) ? 0 : next.seq);
   };
+  // A finger pushes the thread, so that what comes from below is later; a key names the direction itself.
+  const flick = ({ direction, via }: Gesture) => { if (direction === "up" || direction === "down") step((direction === "up") === (via === "key") ? -1 : 1); };
+  useGestures("pin", { flick });
   useGestures("timeline", {
-    // A finger pushes the thread, so that what comes from below is later; a key names the direction itself.
-    flick: ({ direction, via }) => { if (direction === "up" || direction === "down") step((direction === "up") === (via === "key") ? -1 : 1); },
+    flick,
     // By key: a pin that the timeline stands on opens.
     tap: ({ via }) => { if (via === "key" && current?.kind === "pinned") usePanel.getState().open("pin", "hub", String(current.seq)); },
   });
@@ -69,7 +72,7 @@ export function Timeline() {
       }}
     >
       <i className="thread" />
-      {beads.slice(first, first + SHOWN).map((one) => (
+      {beads.slice(first, first + shown).map((one) => (
         <span
           key={one.seq}
           className={`bead ${toneOfEvent(one)} ${one.seq === current?.seq ? "now" : ""} ${one.kind === "pinned" ? "pinned" : ""}`}

@@ -16,5 +16,8 @@ export function since(us: number, now = Date.now()): string {
   return `${Math.round(s / 86_400)} days ago`;
 }
 
+/** With its noun in the right number. */
+export const count = (value: number, noun: string): string => `${value.toLocaleString("en")} ${noun}${value === 1 ? "" : "s"}`;
+
 export const amount = (value: number, unit: string): string =>
   unit === "usd" ? money(value) : unit === "ms" ? span(value) : value.toLocaleString("en");

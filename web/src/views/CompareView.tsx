@@ -1,7 +1,7 @@
 // Two executions side by side: rounds, cost, outcome, changed paths.
 import { useEffect, useState } from "react";
 import { api, type Detail, type Round } from "../api/client";
-import { money, span } from "../parts/words";
+import { count, money, span } from "../parts/words";
 import { said } from "../state/live";
 import { useUi } from "../state/ui";
 
@@ -42,7 +42,7 @@ export function CompareView() {
               <tr key={name} className={of(left) === of(right) ? "same" : "differs"}><th scope="row">{name}</th><td>{of(left)}</td><td>{of(right)}</td></tr>
             ))}
             {Array.from({ length: Math.max(left.rounds.length, right.rounds.length) }, (_, at) => (
-              <tr key={`r${at}`}><th scope="row">round {at + 1}</th>{[left, right].map((one, side) => <td key={side}>{one.rounds[at] ? `${one.rounds[at]!.verdict ?? "–"} · ${one.rounds[at]!.turns} turns` : ""}<small>{one.rounds[at]?.feedback?.slice(0, 300)}</small></td>)}</tr>
+              <tr key={`r${at}`}><th scope="row">round {at + 1}</th>{[left, right].map((one, side) => <td key={side}>{one.rounds[at] ? `${one.rounds[at]!.verdict ?? "–"} · ${count(one.rounds[at]!.turns ?? 0, "turn")}` : ""}<small>{one.rounds[at]?.feedback?.slice(0, 300)}</small></td>)}</tr>
             ))}
           </tbody>
         </table>

@@ -3,7 +3,8 @@ import { useEffect, useMemo, useState } from "react";
 import type { Execution } from "../api/client";
 import { useLive } from "../state/live";
 import { useUi } from "../state/ui";
-import { money, since } from "../parts/words";
+import { grouped } from "../graph/family";
+import { count, money, since } from "../parts/words";
 
 export function FleetView() {
   const { fleet, states, loadFleet, problem, rate } = useLive();
@@ -25,6 +26,7 @@ export function FleetView() {
         (!wanted || `${one.task} ${one.workspace} ${one.execution_id}`.toLowerCase().includes(wanted)),
     );
   }, [fleet, text, status, states]);
+  const members = useMemo(() => grouped(rows), [rows]);
   const pick = (id: string) => setPicked((old) => (old.includes(id) ? old.filter((one) => one !== id) : [...old.slice(-1), id]));
   return (
     <main className="fleet">
@@ -51,35 +53,35 @@ export function FleetView() {
         </div>
       )}
       <ul className="cards">
-        {rows.map((one) => (
-          <Card key={one.execution_id} one={one} now={now} picked={picked.includes(one.execution_id)} pick={() => pick(one.execution_id)} />
+        {members.map(({ row: one, depth, as }) => (
+          <Card key={one.execution_id} one={one} depth={depth} as={as} now={now} picked={picked.includes(one.execution_id)} pick={() => pick(one.execution_id)} />
         ))}
       </ul>
     </main>
   );
 }
 
-function Card({ one, now, picked, pick }: { one: Execution; now: number; picked: boolean; pick(): void }) {
+function Card({ one, depth, as, now, picked, pick }: { one: Execution; depth: number; as: string; now: number; picked: boolean; pick(): void }) {
   const live = useLive((s) => s.states[one.execution_id]);
   const go = useUi((s) => s.go);
   const fresh = live && live.status === "running" ? live : null;
   const status = live?.status ?? one.status;
   const colour = status === one.status ? one.colour : status === "running" ? "blue" : "grey";
   return (
-    <li className={`card ${colour}`}>
+    <li className={`card ${colour} ${depth ? "inner" : ""}`} style={{ ["--depth" as string]: Math.min(depth, 4) }}>
       <button className="open" onClick={() => go("watch", one.execution_id)}>
         <span className="dot" />
         <b>{one.task || one.execution_id}</b>
-        <small>{one.workspace}</small>
+        <small>{as && <span className="as">{as}</span>}{one.workspace}</small>
         <span className="facts">
           <em>{status}{one.code && status !== "running" ? ` · ${one.code}` : ""}</em>
           <span>round {fresh?.round ?? one.rounds}</span>
-          <span>{fresh?.turns ?? one.turns_taken} turns</span>
+          <span>{count(fresh?.turns ?? one.turns_taken ?? 0, "turn")}</span>
           <span>{money(fresh?.cost_usd ?? one.cost_usd)}</span>
           <span>{since(one.created_us ?? 0, now)}</span>
         </span>
       </button>
-      <label className="pick"><input type="checkbox" checked={picked} onChange={pick} /><span className="unseen">compare {one.execution_id}</span></label>
+      <label className="pick" title="Compare"><input type="checkbox" checked={picked} onChange={pick} /><span className="unseen">compare {one.execution_id}</span></label>
     </li>
   );
 }

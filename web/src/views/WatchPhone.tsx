@@ -5,6 +5,7 @@ import { budget } from "../graph/project";
 import { STATE_LABEL, type StateName } from "../graph/stages";
 import { act } from "../parts/acts";
 import { CallList } from "../parts/CallList";
+import { FamilyStrip } from "../parts/FamilyStrip";
 import { HistoryStrip } from "../parts/HistoryStrip";
 import { WORDS } from "../parts/Inspector";
 import { PanelBody } from "../parts/panels/PanelBody";
@@ -29,6 +30,7 @@ export function WatchPhone({ detail, live, calls, steering }: { detail: Detail; 
   const locked = Boolean(detail.plan?.needs_approval && !detail.plan.approved);
   const cap = budget(detail, "turns of this act") ?? budget(detail, "turns of act");
   const running = live.status === "running";
+  const ended = !running && live.status !== "paused" && live.status !== "waiting-input";
   const lines: { id: string; icon: IconName; label: string; sub: string; tone: string }[] = [
     { id: "perceive", icon: "perceive", label: "Context map", sub: "spread to open it", tone: "" },
     { id: "reason", icon: "reason", label: "Reason", sub: live.step === "calling" ? "the model answers" : `turn ${live.turns}`, tone: running && live.step === "calling" ? "run" : "ok" },
@@ -37,12 +39,13 @@ export function WatchPhone({ detail, live, calls, steering }: { detail: Detail; 
     { id: "foundation", icon: "foundation", label: "Foundation", sub: String(detail.definition?.["model"] ?? ""), tone: "" },
     { id: "hub", icon: "control", label: "Control hub", sub: `${detail.guards.length} guards · hold to pin`, tone: "" },
     { id: "telemetry", icon: "pulse", label: "Telemetry", sub: "tap for sinks, spread for the fleet", tone: "" },
-    ...(running ? [] : [{ id: live.status === "done" ? "completed" : "failed", icon: "check" as IconName, label: live.status === "done" ? "Completed" : "Failed", sub: detail.rest.label, tone: live.status === "done" ? "ok" : "" }]),
+    ...(!ended ? [] : [{ id: live.status === "done" ? "completed" : "failed", icon: (live.status === "done" ? "check" : "cross") as IconName, label: live.status === "done" ? "Completed" : "Failed", sub: detail.rest.label, tone: live.status === "done" ? "ok" : "" }]),
     { id: "learn", icon: "learn", label: "Session log", sub: `${Math.max(detail.head, events.at(-1)?.seq ?? 0)} events`, tone: "" },
   ];
   const sheet = !panel && (steering || live.status === "waiting-input");
   return (
     <div className="phone">
+      <FamilyStrip detail={detail} />
       <main>
         <h1 className="phonetitle">{String(detail.definition?.["name"] ?? detail.execution.task).slice(0, 120)}</h1>
         <div className="bigring" data-g="executing" tabIndex={0} role="group" aria-label="Executing: minus for iterations, H for warning bands">
@@ -65,7 +68,7 @@ export function WatchPhone({ detail, live, calls, steering }: { detail: Detail; 
             </li>
           ))}
         </ul>
-        <div className="phonelog"><BeadCard /><Timeline /></div>
+        <div className="phonelog"><BeadCard /><Timeline shown={8} /></div>
         <HistoryStrip detail={detail} turns={turns} />
       </main>
       {panel && <section className="sheet panelsheet"><span className="grab" /><PanelBody detail={detail} live={live} calls={calls} /></section>}

@@ -4,6 +4,7 @@ import { Canvas } from "../canvas/Canvas";
 import { PanelLayer } from "../canvas/PanelLayer";
 import { useReactions } from "../gestures/reactions";
 import { budget, project } from "../graph/project";
+import { FamilyStrip } from "../parts/FamilyStrip";
 import { HistoryStrip } from "../parts/HistoryStrip";
 import { Inspector } from "../parts/Inspector";
 import { Ring } from "../parts/Ring";
@@ -53,6 +54,8 @@ export function WatchView({ steering }: { steering: boolean }) {
   if (layout === "phone") return <WatchPhone detail={detail} live={live} calls={calls} steering={steering} />;
   const act = budget(detail, "turns of this act") ?? budget(detail, "turns of act");
   return (
+    <>
+    <FamilyStrip detail={detail} />
     <div className={`bench ${layout}`}>
       <main className="stagearea" aria-label="Canvas of the loop">
         <Canvas
@@ -78,5 +81,6 @@ export function WatchView({ steering }: { steering: boolean }) {
       <Timeline />
       <HistoryStrip detail={detail} turns={turns} />
     </div>
+    </>
   );
 }
