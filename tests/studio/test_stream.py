@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import pytest
 
 from support.driving import DONE, LOOK, PLAN, a_loop, scripted
 from support.studio import START, Served, in_studio
+from support.watching_stream import read
 from treadle.app.runtime import Runtime
 from treadle.app.stores import open_store
 from treadle.ports.clock import NO_CRASH_POINTS
@@ -20,23 +19,6 @@ from treadle.server.stream import EventStream, cursor, frames
 from treadle.testing import Turn
 
 ENDS = Turn(text="done", calls=(("finish", {"summary": "did it"}),))
-
-
-async def read(feed: Feed, last: str | None, count: int) -> tuple[list[Any], str, bool]:
-    """(events, the last id, whether there was a gap) of one connection."""
-    seen, gap = cursor(feed, last)
-    found: list[Any] = []
-    gaps = False
-    with anyio.fail_after(20):
-        async for frame in frames(feed, seen, gap=gap):
-            gaps |= frame.startswith(b"event: gap")
-            if match := re.search(rb"^id: (\d+)", frame, re.MULTILINE):
-                last = match[1].decode()
-            if match := re.search(rb"^data: (\[.*\])$", frame, re.MULTILINE):
-                found += json.loads(match[1])
-            if len(found) >= count:
-                break
-    return found, last or "", gaps
 
 
 @pytest.mark.req("SV-04", "CV-22")

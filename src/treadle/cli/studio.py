@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from contextlib import ExitStack
 from functools import partial
@@ -123,6 +124,7 @@ async def _run(made: Studio, access: Access, socket: int, *, open_it: bool, exam
         timeout_graceful_shutdown=GRACE_S,
         server_header=False,
     )
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     sys.stdout.write(f"{access.link}\n")
     sys.stdout.flush()
     if open_it:
@@ -133,6 +135,11 @@ async def _run(made: Studio, access: Access, socket: int, *, open_it: bool, exam
         if example:
             made.on_start = partial(_example, made, stack)
         await _until_signal(uvicorn.Server(config), made.follower.feed)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """A viewer that stood still was cut off on purpose, and comes back by itself: nobody's error."""
+    return "without completing response" not in record.getMessage()
 
 
 async def _until_signal(server: uvicorn.Server, feed: Feed) -> None:

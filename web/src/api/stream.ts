@@ -10,11 +10,21 @@ export interface StreamHandlers {
   connection(state: Connection): void;
 }
 
+const DRAWN_MS = 33; // what comes within two frames is drawn at once
+
 /** Opens the stream; the function returned closes it. A page that comes back to the front reads on at once. */
 export function openStream(handlers: StreamHandlers): () => void {
   let source: EventSource | null = null;
   let timer = 0;
   let started = false;
+  let waiting: LogEvent[] = [];
+  let due = 0;
+  const deliver = () => {
+    due = 0;
+    const batch = waiting;
+    waiting = [];
+    handlers.events(batch);
+  };
 
   const open = () => {
     source?.close();
@@ -30,7 +40,10 @@ export function openStream(handlers: StreamHandlers): () => void {
       handlers.gap();
     });
     source.onopen = () => handlers.connection("live");
-    source.onmessage = (message: MessageEvent<string>) => handlers.events(JSON.parse(message.data) as LogEvent[]);
+    source.onmessage = (message: MessageEvent<string>) => {
+      waiting.push(...(JSON.parse(message.data) as LogEvent[]));
+      due ||= window.setTimeout(deliver, DRAWN_MS);
+    };
     source.onerror = () => {
       handlers.connection("lost");
       if (source?.readyState === EventSource.CLOSED) {
@@ -44,6 +57,7 @@ export function openStream(handlers: StreamHandlers): () => void {
   open();
   return () => {
     clearTimeout(timer);
+    clearTimeout(due);
     source?.close();
   };
 }
