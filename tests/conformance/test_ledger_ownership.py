@@ -56,6 +56,8 @@ async def test_an_owner_that_was_taken_over_and_back_does_not_wake_up_valid(ledg
     new = await ledger.acquire("run-1", owner="third", force=True)
     assert isinstance(await submit(ledger, Batch(old, [record(1)])), StaleEpoch)
     await commit(ledger, Batch(new, [record(1)]))
+    stale = await submit(ledger, Batch(old, [record(2)]))  # what the new owner has in memory is not the old one's
+    assert isinstance(stale, StaleEpoch)
 
 
 @pytest.mark.req("RT-03")

@@ -12,7 +12,7 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -43,6 +43,7 @@ from treadle.ports.ledger import Batch, Ledger, Ownership, Record, Snapshot, Sum
 from treadle.runtime.document import summary_bytes
 from treadle.runtime.journal import load_state
 
+S = TypeVar("S")
 T = TypeVar("T")
 More = Callable[["Carried"], Awaitable[Iterable[ev.Event]]]
 VERSION = 1
@@ -129,18 +130,8 @@ def _addresses(records: Iterable[Record]) -> Iterable[str]:
 def read_export(data: bytes) -> Carried:
     """The checked export. FrameError subclasses name what is wrong; nothing of it is used then."""
     whole = opened(data, _Export)
-    state = LoopState()
     records = tuple(Record(r.seq, r.kind, r.version, r.parent, r.at_us, bytes(r.body)) for r in whole.records)
-    for record in records:
-        path = f"$.frame.records[{record.seq - 1}]"
-        try:
-            state = advance(state, decode(record.kind, record.version, record.body))
-        except LedgerTooNew as error:
-            raise UnsupportedVersion(str(error), path=path) from error
-        except (TreadleError, RecursionError) as error:
-            raise InvalidField(str(error), path=path) from error
-        if state.seq != record.seq:
-            raise BrokenInvariant(f"number {record.seq} does not follow {state.seq - 1}", path=path)
+    state = folded(records, LoopState(), advance)
     frame = load_frame(
         whole.loop.encode(),
         max_iterations=state.settings.max_rounds,
@@ -151,6 +142,21 @@ def read_export(data: bytes) -> Carried:
         raise BrokenInvariant("the frame does not describe what the records say", path="$.frame.loop")
     children = tuple(read_export(child.encode()) for child in whole.children)
     return Carried(whole.execution_id, frame, state, records, _blobs(whole, records), children)
+
+
+def folded(records: Iterable[Record], state: S, fold: Callable[[S, Any], S]) -> S:
+    """What these records make of a state. FrameError subclasses name the one that does not fit."""
+    for seq, record in enumerate(records, 1):
+        path = f"$.frame.records[{record.seq - 1}]"
+        try:
+            state = fold(state, decode(record.kind, record.version, record.body))
+        except LedgerTooNew as error:
+            raise UnsupportedVersion(str(error), path=path) from error
+        except (TreadleError, KeyError, RecursionError) as error:
+            raise InvalidField(str(error), path=path) from error
+        if record.seq != seq:
+            raise BrokenInvariant(f"number {record.seq} does not follow {seq - 1}", path=path)
+    return state
 
 
 def message_finder(records: Iterable[Record]) -> Callable[[str], bool]:

@@ -11,11 +11,7 @@ from treadle.core import workflow_events as ev
 from treadle.core.codec import decode
 from treadle.core.errors import (
     BrokenInvariant,
-    InvalidField,
-    LedgerTooNew,
-    TreadleError,
     UnknownExecution,
-    UnsupportedVersion,
     WrongKind,
 )
 from treadle.kernel.workflow import advance
@@ -33,6 +29,7 @@ from .carry import (
     claim,
     commit,
     export,
+    folded,
     import_family,
     is_export,
     is_there,
@@ -128,24 +125,12 @@ def read_any(data: bytes) -> Carried | CarriedWorkflow:
     if (kind := kind_in(data)) != KIND:
         raise WrongKind(f"is {kind or 'no kind'!r}, expected an export", path="$.frame.kind")
     whole = opened(data, _Export)
-    state, records = (
-        WorkflowState(),
-        [Record(r[0], r[1], r[2], r[3], r[4], bytes(r[5])) for r in map(_fields, whole.records)],
-    )
-    for record in records:
-        path = f"$.frame.records[{record.seq - 1}]"
-        try:
-            state = advance(state, decode(record.kind, record.version, record.body))
-        except LedgerTooNew as error:
-            raise UnsupportedVersion(str(error), path=path) from error
-        except (TreadleError, KeyError, RecursionError) as error:
-            raise InvalidField(str(error), path=path) from error
-        if state.seq != record.seq:
-            raise BrokenInvariant(f"number {record.seq} does not follow {state.seq - 1}", path=path)
+    records = tuple(Record(r[0], r[1], r[2], r[3], r[4], bytes(r[5])) for r in map(_fields, whole.records))
+    state = folded(records, WorkflowState(), advance)
     if not records or whole.workflow.encode() != frame_of_workflow(whole.execution_id, state):
         raise BrokenInvariant("the frame does not describe what the records say", path="$.frame.workflow")
     children = tuple(read_any(child.encode()) for child in whole.children)
-    return CarriedWorkflow(whole.execution_id, state, tuple(records), children)
+    return CarriedWorkflow(whole.execution_id, state, records, children)
 
 
 def _fields(record: StoredRecord) -> tuple[int, str, int, int | None, int, msgspec.Raw]:
