@@ -38,7 +38,7 @@ def waits(world: World) -> Workflow:
         world.did(ctx)
         if world.once("throttled"):
             until_us = world.now_us() + 2 * MINUTE_US
-            raise ProviderError("slow down", kind="overload", retry_at_us=until_us) from ConnectionError("503")
+            raise ProviderError("overload", "slow down", retry_at_us=until_us) from ConnectionError("503")
         return "served"
 
     async def attempt(ctx: Any, feedback: str | None) -> str:
