@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -106,3 +108,78 @@ def test_a_loop_file_says_what_may_be_touched(tmp_path: Path) -> None:
         ran = cli("run", "x", "--loop", "loop.yaml", "--model", "openai:scripted", "--base-url", endpoint.url)
     assert ran.code == 2
     assert "fs.write:../x" in ran.err
+
+
+def asking(cli: InProcess, url: str) -> None:
+    """A loop that waits, with one lease of a person's."""
+    leases = ("--allow", "fs.write:src/**", "--may-ask", "fs.write:docs/**")
+    model = ("--model", "openai:scripted", "--base-url", url)
+    assert cli("run", "Try", "--check", "true", *model, *leases, "--json").code == 3
+    assert cli("lease", "grant", "last", "fs.write:docs/a", "--as", "ann").code == 0
+
+
+FORGERY = [
+    Turn(text="First a question.", calls=[("ask_person", {"question": "Go?"})]),
+    Turn(calls=[("write_file", {"path": "etc/a", "text": "x"})]),
+    Turn(calls=[("write_file", {"path": "docs/a", "text": "x"})]),
+    Turn(calls=[("finish", {"summary": "tried"})]),
+]
+
+
+@pytest.mark.req("FR-12", "SE-02")
+def test_a_lease_forged_in_the_store_lies_beyond_the_ceiling_all_the_same(tmp_path: Path) -> None:
+    cli = InProcess(tmp_path).git()
+    with ScriptedEndpoint(FORGERY) as endpoint:
+        asking(cli, endpoint.url)
+        forge(cli.store_file, b'"fs.write:docs/a"', b'"fs.write:etc/**"')
+        assert cli("answer", "last", "go", "--as", "ann").code == 0
+        ran = cli("resume", "last", "--json")
+    assert ran.document["status"] == "done", ran.err
+    assert not (cli.workspace / "etc").exists()
+    assert "no lease covers fs.write:etc/a" in cli("log", "last", "--json").out
+    assert not (cli.workspace / "docs").exists(), "what it forged away is gone"
+
+
+@pytest.mark.req("FR-12", "SE-03", "SV-02")
+def test_a_grant_that_was_damaged_in_the_store_is_a_typed_refusal(tmp_path: Path) -> None:
+    cli = InProcess(tmp_path).git()
+    with ScriptedEndpoint(FORGERY) as endpoint:
+        asking(cli, endpoint.url)
+        forge(cli.store_file, b'"op":"grant"', b'"op":"graft"')
+        for told in (cli("resume", "last"), cli("lease", "ls", "last"), cli("frame", "show", "last")):
+            assert (told.code, "lease" in told.err, "Traceback" in told.err) == (1, True, False), told.err
+        assert "lease.changed" in cli("ledger", "verify").out
+
+
+@pytest.mark.req("FR-12", "FR-23")
+def test_leases_of_an_exported_frame_that_was_edited_by_hand_are_refused(tmp_path: Path) -> None:
+    cli = InProcess(tmp_path).git()
+    with ScriptedEndpoint(FORGERY) as endpoint:
+        asking(cli, endpoint.url)
+        file = tmp_path / "frame.json"
+        assert cli("frame", "export", "last", str(file)).code == 0
+        file.write_bytes(file.read_bytes().replace(b"fs.write:docs/a", b"fs.write:etc/**"))
+        told = cli("frame", "import", str(file), "--store", f"sqlite:///{tmp_path / 'other.db'}")
+    assert (told.code, "digest" in told.err) == (1, True), told.err
+
+
+def test_only_who_is_asked_for_it_grants_a_lease(tmp_path: Path) -> None:
+    cli = InProcess(tmp_path).git()
+    with ScriptedEndpoint(FORGERY) as endpoint:
+        asking(cli, endpoint.url)
+        wrong = (("--as", " "), ("--as", "ann", "--request", "nope"))
+        assert [cli("answer", "last", "go", *one).code for one in wrong] == [2, 2]
+        beyond = cli("lease", "grant", "last", "fs.write:etc/**", "--as", "ann")
+        assert (beyond.code, "beyond the ceiling" in beyond.err) == (2, True)
+
+
+def forge(store: Path, old: bytes, new: bytes) -> None:
+    """Records changed behind the store's back, which refuses that as such."""
+    with closing(sqlite3.connect(store)) as database, database:
+        for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            database.execute(f"DROP TRIGGER {name}")
+        changed = database.execute(
+            "UPDATE records SET body = CAST(replace(CAST(body AS TEXT), ?, ?) AS BLOB) WHERE instr(body, ?)",
+            (old.decode(), new.decode(), old),
+        )
+        assert changed.rowcount

@@ -90,6 +90,9 @@ def test_a_conflict_in_the_last_round_leaves_the_work_on_its_branch_for_a_person
     assert (ran.code, ran.document["code"]) == (1, "exhausted")
     assert "kit.py" in ran.document["outcome"]["evidence"]
     assert "next     treadle scope merge" in cli("why", "last").out, "which says how to settle it"
+    told = cli("resume", "last").err
+    assert "in conflict with main in: kit.py" in told
+    assert "once that is settled" in told, "the one line of the ending is not cut"
     (row,) = listed(cli)
     assert (row["files"], row["ahead"], row["status"]) == ("clean", 1, "failed")
     refused = cli("scope", "merge", "last")

@@ -66,8 +66,8 @@ def _at_rest(execution_id: str, state: AnyState, store: str, short_id: str) -> R
         colour, why = row.colour, row.banner
     if state.pending is not None and state.pending.kind != "quota":
         why = f"{why}: {one_line(state.pending.prompt, 160)}"
-    elif state.scope is not None and state.scope.note:
-        why = f"{why}: {one_line(state.scope.note, 200)}"
+    elif state.scope is not None and (state.scope.note or state.scope.onto):  # whole: the paths, and what to do
+        why = f"{why}: {one_line(state.scope.note or state.evidence, 2_000)}"
     elif state.evidence:
         why = f"{why}: {one_line(state.evidence, 160)}"
     return Rest(label, colour, why, accounts(state), next_command(short_id or execution_id, state, store=store))
