@@ -6,9 +6,11 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -19,6 +21,7 @@ from treadle.app.runtime import Runtime
 from treadle.ledger.postgres import open_postgres
 from treadle.settings import load_settings
 from treadle.spec.commandline import CommandLineLoop, encode
+from treadle.testing import ScriptedEndpoint, Turn
 
 pytestmark = pytest.mark.skipif(postgres.binaries() is None, reason="no Postgres server is installed")
 
@@ -140,3 +143,62 @@ def test_what_lies_in_memory_cannot_be_given_to_workers(tmp_path: Path) -> None:
     cli = CommandLine(tmp_path)
     ran = finish(cli.start("run", "x", "--agent-command", "true", "--store", "memory:", "--engine", "workers"))
     assert (ran.code, "store that others reach" in ran.err) == (2, True)
+
+
+FAMILY = """
+treadle: 1
+name: family
+control: {max_turns: 20, max_cost: 0.5}
+foundation: {model: "openai:scripted", price: "1,2"}
+act:
+  children:
+    writer: {about: Writes answer.txt., check: grep -q 42 answer.txt}
+verify: {check: grep -q 42 answer.txt}
+"""
+
+
+def of_family(body: dict[str, Any]) -> Turn:
+    """Parent and child on one endpoint: the child waits for somebody outside, then asks a person."""
+    messages = body["messages"]
+    task = next(message["content"] for message in messages if message["role"] == "user")
+    done = sum(message["role"] == "assistant" for message in messages)
+    if "Task of writer" not in task:
+        fork = Turn(calls=[("fork", {"child": "writer", "task": "Task of writer."})])
+        return (Turn(text="I hand it on."), fork, Turn(calls=[("finish", {"summary": "done"})]))[done]
+    return (
+        Turn(text="I wait."),
+        Turn(calls=[("run_command", {"command": "touch ../at-work; while test ! -e ../go; do sleep 0.05; done"})]),
+        Turn(calls=[("ask_person", {"question": "Which?", "choices": ["41", "42"]})]),
+        Turn(calls=[("write_file", {"path": "answer.txt", "text": f"{messages[-1]['content']}\n"})]),
+        Turn(calls=[("finish", {"summary": "wrote it"})]),
+    )[done]
+
+
+@pytest.mark.req("FR-22", "RT-02")
+@pytest.mark.parametrize("engine", ["workers", pytest.param("temporal", marks=pytest.mark.slow)])
+def test_a_child_at_work_goes_on_with_its_parent_at_another_worker(engine: str, tmp_path: Path) -> None:
+    cli, url = CommandLine(tmp_path), postgres.new_store()
+    cli.environ |= {"TREADLE_STORE": url, "TREADLE_ENGINE": engine}
+    if engine == "temporal":
+        cli.environ["TREADLE_ADDRESS"] = f"{temporal.server()}/default/{tmp_path.name}"
+    (cli.workspace / "w").mkdir()
+    cli.write("loop.yaml", FAMILY)
+    with ScriptedEndpoint(of_family) as endpoint, worker(cli, url) as first:
+        flags = ("--loop", "loop.yaml", "--base-url", endpoint.url, "--workspace", "w", "--detach")
+        parent = cli("run", "Make it", *flags).out.strip()
+        wait_for(first, f"{parent}: goes on")
+        while not (cli.workspace / "at-work").exists():
+            assert first.poll() is None
+            time.sleep(0.05)
+        with worker(cli, url) as second:
+            first.kill()
+            wait_for(second, f"{parent}: goes on")
+            (cli.workspace / "go").touch()
+            wait_for(second, f"{parent}: waiting-input")
+            (child,) = (one["execution_id"] for one in cli("ls", "--json").document if one.get("parent") == parent)
+            assert cli("answer", child, "42", "--as", "eve").code == 0
+            wait_for(second, f"{parent}: done, accepted")
+    shown = cli("show", parent, "--json").document
+    assert (shown["turns_taken"], shown["usage"]["requests"]) == (8, len(endpoint.requests))
+    assert (cli.workspace / "w" / "answer.txt").read_text() == "42\n"
+    assert anyio.run(judged, url, {parent, child}) == [1, 1]

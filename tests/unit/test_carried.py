@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 
 from support.machine import call
 from treadle.core.messages import Prompted, ToolCall, ToolResult
+from treadle.core.values import replace
+from treadle.effects.mounts import Mounts
 from treadle.kernel.carried import (
     LONGEST_TARGET,
     MOST_EFFECTS,
@@ -22,6 +25,8 @@ from treadle.kernel.carried import (
 from treadle.kernel.continuation import frame_of
 from treadle.kernel.frame import dump_frame, load_frame
 from treadle.kernel.states import LoopState
+from treadle.kernel.view import View
+from treadle.memory.rules import RuleBook
 
 
 @pytest.mark.req("FR-14")
@@ -84,3 +89,36 @@ def test_a_skill_has_the_coordinates_of_its_last_mounting() -> None:
     mounted = after_prompt(carried, Prompted(parent=1, text="t", mounts=("skill:pdf", "rule:AGENTS.md")), 12)
     assert (mounted.skills["pdf"].call_id, mounted.skills["pdf"].message) == ("", 12)
     assert mounted.rules == {"AGENTS.md": 12}
+
+
+@pytest.mark.req("FR-15")
+def test_a_rule_is_told_once_and_again_only_where_a_compaction_has_dropped_it(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "AGENTS.md").write_text(f"Rule of {folder}.\n")
+    mounts, view, state = Mounts({}, RuleBook(tmp_path)), View(), LoopState()
+
+    def due() -> tuple[str, ...]:
+        nonlocal state
+        told = mounts.due(state, view)
+        if told is None:
+            return ()
+        number = len(view.messages) + 1
+        view.append(number, told)
+        state = replace(state, carried=after_prompt(state.carried, told, number))
+        return told.mounts
+
+    def touch(path: str) -> None:
+        nonlocal state
+        state = replace(state, carried=with_effects(state.carried, [f"fs.write {path}"]))
+
+    assert due() == ()
+    touch("a/x.py")
+    assert due() == ("rule:a/AGENTS.md",)
+    touch("a/y.py")
+    assert due() == ()
+    touch("b/x.py")
+    assert due() == ("rule:b/AGENTS.md",), "another rule is told, whatever was told before"
+    view.reset([(1, view.messages[0], b"")])
+    assert due() == ("rule:b/AGENTS.md",), "the branch has only the first left"
+    assert due() == ()

@@ -10,12 +10,16 @@ from hypothesis import strategies as st
 
 from support.machine import Machine, call, finish
 from treadle.core.errors import InputError, ToolError
-from treadle.core.events import LeaseChanged
+from treadle.core.events import Answered, LeaseChanged
 from treadle.core.messages import ToolCall
+from treadle.core.values import replace
 from treadle.effects.leasing import LeaseGate
 from treadle.kernel import actions as act
 from treadle.kernel.continuation import frame_of
+from treadle.kernel.guard_state import Failure, GuardCounters
 from treadle.kernel.leases import Lease, allowed, initial, matches, parse, refusal, with_lease, without_scope
+from treadle.kernel.permission import ask_for_leave, lease_changed
+from treadle.kernel.states import LoopState
 from treadle.testing import VirtualClock
 from treadle.tools.builtin import WorkspaceTools
 
@@ -192,3 +196,22 @@ def test_a_call_is_refused_once_its_lease_has_expired(tmp_path: Path) -> None:
     clock.advance(5)
     with pytest.raises(ToolError):
         gate.check(machine.state, one)
+
+
+@pytest.mark.req("FR-12")
+@pytest.mark.parametrize("scope", ["turn", "step", "loop"])
+def test_leave_is_given_for_the_scope_that_was_asked_for(scope: str) -> None:
+    answer = Answered(id="k.lease", decision="approve", text="", actor="ann", at_us=7)
+    asks = call("request_permission", capability="fs.write:docs/**", reason="r", scope=scope)
+    action = ask_for_leave(LoopState(answer=answer), asks, "k")
+    assert isinstance(action, act.Record)
+    assert isinstance(action.event, LeaseChanged)
+    assert (action.event.scope, action.event.capability, action.event.actor) == (scope, "fs.write:docs/**", "ann")
+
+
+@pytest.mark.req("FR-12")
+def test_what_was_refused_before_may_be_tried_again_with_a_new_lease() -> None:
+    machine = Machine(turns=[[call("read_file", path="a")]], verdicts=[True]).start()
+    guards = GuardCounters(failures=(Failure(mark="m", kind="permission", said="no lease"),))
+    state = replace(machine.state, agent=replace(machine.state.agent, guards=guards))
+    assert lease_changed(state, LeaseChanged(id="l", op="grant", capability="fs.write")).agent.guards.failures == ()
