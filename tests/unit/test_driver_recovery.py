@@ -28,7 +28,7 @@ from treadle.core.errors import OutsideRound, ToolError
 from treadle.core.events import ModelFailed, ModelIntended
 from treadle.kernel.actions import CallModel, Record
 from treadle.kernel.loop import next_actions
-from treadle.kernel.steering import Cancel
+from treadle.kernel.steering import Answer, Cancel
 from treadle.ledger.inmemory import InMemoryLedger
 from treadle.ports.observer import Progress
 from treadle.runtime.document import document
@@ -395,3 +395,41 @@ def test_what_a_dead_owner_had_in_flight_is_in_doubt_at_once_and_stays_so_when_i
         assert document(session.execution_id, state)["in_doubt_usd"] == found["in_doubt_usd"]
 
     in_runtime(store, tmp_path, test)
+
+
+@pytest.mark.req("FR-10")
+def test_time_at_work_counts_and_time_waited_or_between_processes_does_not(tmp_path: Path) -> None:
+    clock = VirtualClock()
+
+    @tool(kind="mutating")
+    def work() -> str:
+        """Works for 3 s."""
+        clock.advance(3)
+        return "done"
+
+    def loop() -> Loop:
+        ask = Turn(calls=[("work", {}), ("ask_person", {"question": "Well?"})], usage=FEE)
+        model = scripted(PLAN, ask, Turn(calls=[("work", {})], usage=FEE), DONE)
+
+        def check(ctx: Any, output: Any) -> Any:
+            clock.advance(5)
+            return accept()
+
+        return Loop(name="test", act=Agent(model=model, tools=(work,)), evaluate=check)
+
+    async def test(runtime: Runtime) -> None:
+        session = await runtime.start(loop(), "the task")
+        await session.run()
+        await session.close()
+        pending = session.state.pending
+        assert pending is not None
+        clock.advance(1_000)
+        said = Answer(request_id=pending.id, decision="answer", text="go on", actor="ada")
+        await runtime.steer(session.execution_id, said)
+        clock.advance(1_000)
+        session = await runtime.resume(session.execution_id, loop(), Reopening())
+        found = await session.run()
+        await session.close()
+        assert (found["elapsed_ms"], found["act_elapsed_ms"]) == (11_000, 6_000)
+
+    in_runtime("memory:", tmp_path, test, clock=clock)
