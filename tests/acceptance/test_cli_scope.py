@@ -259,6 +259,8 @@ def test_a_kill_at_any_instant_loses_no_work_and_merges_it_once(tmp_path: Path, 
         assert git(cli.workspace, "branch", "--list", "treadle/*") == ""
         ran = isolated(cli, CLASH % cli.workspace)
     else:
+        if point == "before-conflict-check":
+            assert cli("scope", "drop", "last").code == 2, "what is not committed is not dropped unasked"
         ran = cli("resume", "last", "--json", "-q")
     assert (ran.code, ran.document["scope"]["closed"]) == (0, "merged"), ran.err
     text = (cli.workspace / "kit.py").read_text()

@@ -18,9 +18,13 @@ from treadle.core.lesson_events import (
     RecalledLesson,
 )
 from treadle.core.messages import Prompted
+from treadle.core.settings import LoopSettings
 from treadle.kernel import actions as act
+from treadle.kernel import gates, lessons
 from treadle.kernel.continuation import frame_of
 from treadle.kernel.frame import dump_frame
+from treadle.kernel.lesson_state import GateFailure, Memory
+from treadle.kernel.states import LoopState
 
 RECALLED = LessonsRecalled(
     lessons=(
@@ -195,3 +199,25 @@ def test_only_a_loop_that_may_learn_distils(mode: str) -> None:
     machine = learning(round_of() * 2, ["no", True], lessons=mode)
     assert machine.rest().code == "accepted"
     assert machine.seen(LessonsDistilled) == []
+
+
+@pytest.mark.req("FR-17")
+def test_nothing_is_recalled_once_a_round_has_been_rejected() -> None:
+    learns = LoopSettings(loop_id="l", role_key="r", lessons="on")
+    assert isinstance(lessons.recall(LoopState(settings=learns)), act.RecallLessons)
+    assert lessons.recall(LoopState(settings=learns, iteration=1)) is None, "as where a loop is told to learn half way"
+
+
+@pytest.mark.req("FR-20")
+def test_a_gate_that_failed_in_an_earlier_round_and_is_no_more_rejects_nothing() -> None:
+    gated = LoopSettings(loop_id="l", role_key="r", gates=("lint",))
+    memory = Memory(gated=1, failing=(GateFailure(gate="types", iteration=0, evidence="e"),))
+    assert gates.due(LoopState(settings=gated, iteration=1, memory=memory)) is None
+
+
+@pytest.mark.req("FR-18", "FR-20")
+def test_a_loop_that_is_reopened_looks_at_its_gates_again_and_keeps_what_it_knows() -> None:
+    memory = Memory(recalled=RECALLED.lessons, outcomes={"L1": "helpful"}, gated=2, voted=True, distilled=True)
+    again = lessons.reopened(memory)
+    assert (again.gated, again.voted, again.distilled) == (-1, False, False)
+    assert (again.recalled, again.outcomes) == (memory.recalled, memory.outcomes)
