@@ -11,7 +11,7 @@ from support.driving import in_runtime
 from support.reading import TASK, Scribe, read_page, records
 from treadle import Agent, Loop, Section, accept, reject
 from treadle.app.runtime import Runtime
-from treadle.context.prompt import StaticSectionChanged, SystemPrompt
+from treadle.context.prompt import StaticSectionChanged, SystemPrompt, static_prompt
 from treadle.core.events import ModelIntended
 from treadle.core.messages import ToolCall
 from treadle.ports.model import ToolDef
@@ -117,3 +117,9 @@ def test_a_changed_tool_list_starts_a_new_cache_key_that_is_logged_and_another_o
     facts = [event.prompt for event in intended]
     assert [found.changed if found else None for found in facts] == [(), ("tools",), None, None, None]
     assert "(tools changed)" in describe(intended[1])
+
+
+@pytest.mark.req("AG-29")
+def test_what_is_protected_is_told_to_whoever_acts_and_not_to_who_judges() -> None:
+    assert "Protected, cannot be changed: tests/*, ci.yaml" in static_prompt("act", protected=("tests/*", "ci.yaml"))
+    assert "Protected" not in static_prompt("evaluate", protected=("tests/*",))
