@@ -347,3 +347,23 @@ def test_a_fault_of_our_own_is_a_problem_without_its_words() -> None:
     assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
     assert answer.json()["type"] == "urn:treadle:fault"
     assert "the inside of it" not in answer.text
+
+
+@pytest.mark.req("SV-04", "CV-22")
+def test_an_execution_that_is_deleted_while_it_is_watched_is_told_as_unknown_and_the_others_go_on(
+    tmp_path: Path,
+) -> None:
+    async def test(it: Served) -> None:
+        name = await it.start(it.loop(CHECKED))
+        head = (await it.rest(name))["head"]
+        await it.studio.ledger.remove(name)
+        for path in ("", "/log", "/turns", "/rounds", "/frame", "/window"):
+            gone = await it.client.get(f"/api/executions/{name}{path}")
+            assert (gone.status_code, gone.json()["type"]) == (404, "urn:treadle:unknown-execution"), path
+        late = await it.post(f"/api/executions/{name}/pins", {"seen": head})
+        assert late.status_code == 404
+        other = await it.start(it.loop(CHECKED))
+        await it.rest(other)
+        assert [one["execution_id"] for one in (await it.get("/api/executions"))["executions"]] == [other]
+
+    in_studio(tmp_path, [DONE], test)

@@ -28,6 +28,7 @@ HIDE = r"""() => {
     [/process group \d+/g, 'process group 4242'],
     [/\/\S*\/workspace/g, '/home/ada/config'],
     [/cache key \w+/g, 'cache key 26661f2b6fdd'],
+    [/\bL[0-9a-f]{10}\b/g, 'L5d5a389178'],
     [/at most \$[\d.]+/g, 'at most $0.0400'],
   ];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

@@ -35,7 +35,7 @@ class Loop:
     """An execution that is open on a page."""
 
     def __init__(self, page: Any, endpoint: ScriptedEndpoint) -> None:
-        self.page, self.hands, self._endpoint, self.name = page, Hands(page), endpoint, ""
+        self.page, self.hands, self.url, self.name = page, Hands(page), endpoint.url, ""
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The JSON of a request of the page's own."""
@@ -57,7 +57,7 @@ class Loop:
 
     def start(self, task: str) -> None:
         """Starts one of the loops of these tests, or the studio's own sample."""
-        url = self._endpoint.url
+        url = self.url
         if task == "SAMPLE":  # it mends the workspace, so that the one before has left nothing to do
             folder = Path(self.ask("GET", "/api/studio")["workspace"])
             for name, text in FILES.items():
