@@ -2,7 +2,7 @@
 # uv is used where it is installed and fetched into .uv/ where it is not.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-local studio looks page demo test test-all check lock format-check lint types layers sizes changelog bench bench-peers bench-own cluster docs docs-serve simulate simulate-nightly fuzz chaos format hooks clean
+.PHONY: help setup setup-local studio looks page demo test test-all check lock format-check lint types layers sizes changelog bench bench-peers bench-own cluster docs docs-serve pictures simulate simulate-nightly fuzz chaos format hooks clean
 .DELETE_ON_ERROR:
 unexport VIRTUAL_ENV
 unexport PYTHONDONTWRITEBYTECODE  # every process would compile every module anew: a run starts twice as fast without
@@ -101,6 +101,9 @@ cluster: .venv/.setup ## Postgres, Temporal, two workers and a few loops on this
 docs: .venv/.docs ## the documentation as a site, in site/; a broken link fails
 	.venv/bin/python tools/docs.py --check
 	.venv/bin/mkdocs build --strict --quiet
+
+pictures: .venv/.setup page ## the pictures of the studio in docs/images, made anew by the studio itself; needs Chromium
+	.venv/bin/python tools/studio_pictures.py $(ARGS)
 
 docs-serve: .venv/.docs ## the same, shown at http://127.0.0.1:8000 while pages are written
 	.venv/bin/mkdocs serve $(ARGS)
