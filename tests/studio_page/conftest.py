@@ -12,6 +12,7 @@ import pytest
 
 from support.browser import CHROMIUM, SIZES, answer, launched, opened
 from support.commandline import COMMAND
+from support.gallery import Gallery, gallery
 from support.watching import Loop
 from treadle.demo.studio import prepare
 from treadle.server.pages import BUNDLE
@@ -60,6 +61,13 @@ def link(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield process.stdout.readline().strip()
         process.terminate()
         assert process.wait(30) == 0
+
+
+@pytest.fixture(scope="package")
+def hung() -> Iterator[Gallery]:
+    """The service whose every number is fixed."""
+    with gallery() as found:
+        yield found
 
 
 @pytest.fixture(scope="package")

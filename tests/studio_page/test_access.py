@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.browser import opened
-from support.scenes import SCENES
-from support.watching import Loop
-from treadle.testing import ScriptedEndpoint
+from support.gallery import SCREENS, Gallery
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 RUN = """async () => {
@@ -23,18 +20,15 @@ RUN = """async () => {
 pytestmark = pytest.mark.skipif(not AXE.exists(), reason="the page's own dependencies are not installed: make page")
 
 
-@pytest.fixture(scope="module", params=["desk", "phone"])
-def looked(browser: Any, link: str, endpoint: ScriptedEndpoint, request: pytest.FixtureRequest) -> Iterator[Loop]:
-    """A page with axe in it."""
-    with opened(browser, link, request.param) as page:
-        page.evaluate(AXE.read_text())
-        yield Loop(page, endpoint)
-
-
 @pytest.mark.req("CV-26")
-@pytest.mark.parametrize("scene", ["plan", "compose", "fleet"])
-def test_a_screen_breaks_no_rule_of_access_in_either_theme(looked: Loop, scene: str) -> None:
-    SCENES[scene](looked)
-    for theme in ("dark", "light"):
-        looked.page.evaluate("(theme) => { document.documentElement.dataset.theme = theme }", theme)
-        assert looked.page.evaluate(RUN) == [], theme
+@pytest.mark.parametrize("size", ["desk", "phone"])
+def test_no_screen_breaks_a_rule_of_access_in_either_theme(browser: Any, hung: Gallery, size: str) -> None:
+    wrong: list[str] = []
+    with opened(browser, hung.link, size) as page:
+        page.evaluate(AXE.read_text())
+        for name, show in SCREENS.items():
+            show(page, hung.names)
+            for theme in ("dark", "light"):
+                page.evaluate("(theme) => { document.documentElement.dataset.theme = theme }", theme)
+                wrong += [f"{name}, {theme}: {one}" for one in page.evaluate(RUN)]
+    assert wrong == []

@@ -6,7 +6,6 @@ What differs by a few pixels is an edge that was smoothed otherwise; what differ
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from PIL import Image, ImageChops
 
 from support.browser import SIZES, opened
-from support.gallery import NOW_MS, Gallery, gallery
+from support.gallery import NOW_MS, SCREENS, Gallery
 
 LOOKS = Path(__file__).with_name("looks")
 THEMES = ("dark", "light")
@@ -37,59 +36,6 @@ HIDE = r"""() => {
     if (said !== node.data) node.data = said;
   }
 }"""
-
-
-def _open(name: str, view: str = "watch") -> Callable[[Any, dict[str, str]], None]:
-    def show(page: Any, names: dict[str, str]) -> None:
-        page.evaluate("(hash) => { location.hash = hash }", f"#/{view}/{names[name]}")
-        page.wait_for_selector("[data-g=hub]")
-
-    return show
-
-
-def _log(page: Any, names: dict[str, str]) -> None:
-    _open("done")(page, names)
-    if page.viewport_size["width"] < 700:
-        page.locator(".phonelog").scroll_into_view_if_needed()
-    else:
-        page.locator(".react-flow__node[data-id=learn]").click()
-        page.wait_for_selector(".logline")
-
-
-def _compose(page: Any, names: dict[str, str]) -> None:
-    page.evaluate("location.hash = '#/compose'")
-    page.get_by_role("button", name="start from the sample loop").click()
-    page.wait_for_selector("[data-id=perceive]")
-    page.get_by_text("sound", exact=True).wait_for()
-
-
-def _fleet(page: Any, names: dict[str, str]) -> None:
-    page.evaluate("location.hash = '#/fleet'")
-    page.wait_for_selector(".card")
-
-
-def _compare(page: Any, names: dict[str, str]) -> None:
-    page.evaluate("(hash) => { location.hash = hash }", f"#/compare/{names['done']}/{names['stopped']}")
-    page.wait_for_selector(".compare tbody tr")
-
-
-SCREENS: dict[str, Callable[[Any, dict[str, str]], None]] = {
-    "fleet": _fleet,
-    "compare": _compare,
-    "plan": _open("plan"),
-    "question": _open("question", "steer"),
-    "running": _open("running"),
-    "stopped": _open("stopped"),
-    "log": _log,
-    "compose": _compose,
-}
-
-
-@pytest.fixture(scope="module")
-def hung() -> Iterator[Gallery]:
-    """The service behind all pictures."""
-    with gallery() as found:
-        yield found
 
 
 @pytest.mark.req("CV-26")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -163,3 +163,49 @@ async def _begin(it: Served) -> dict[str, str]:
         while (await it.get(f"/api/executions/{names['running']}"))["live"]["turns"] < RUNNING_TURNS:  # noqa: ASYNC110 - it is asked over HTTP
             await anyio.sleep(0.01)
     return names
+
+
+def _open(name: str, view: str = "watch") -> Callable[[Any, dict[str, str]], None]:
+    def show(page: Any, names: dict[str, str]) -> None:
+        page.evaluate("(hash) => { location.hash = hash }", f"#/{view}/{names[name]}")
+        page.wait_for_selector("[data-g=hub]")
+
+    return show
+
+
+def _log(page: Any, names: dict[str, str]) -> None:
+    _open("done")(page, names)
+    if page.viewport_size["width"] < 700:
+        page.locator(".phonelog").scroll_into_view_if_needed()
+    else:
+        page.locator(".react-flow__node[data-id=learn]").click()
+        page.wait_for_selector(".logline")
+
+
+def _compose(page: Any, names: dict[str, str]) -> None:
+    page.evaluate("location.hash = '#/compose'")
+    page.get_by_role("button", name="start from the sample loop").click()
+    page.wait_for_selector("[data-id=perceive]")
+    page.get_by_text("sound", exact=True).wait_for()
+
+
+def _fleet(page: Any, names: dict[str, str]) -> None:
+    page.evaluate("location.hash = '#/fleet'")
+    page.wait_for_selector(".card")
+
+
+def _compare(page: Any, names: dict[str, str]) -> None:
+    page.evaluate("(hash) => { location.hash = hash }", f"#/compare/{names['done']}/{names['stopped']}")
+    page.wait_for_selector(".compare tbody tr")
+
+
+SCREENS: dict[str, Callable[[Any, dict[str, str]], None]] = {
+    "fleet": _fleet,
+    "compare": _compare,
+    "plan": _open("plan"),
+    "question": _open("question", "steer"),
+    "running": _open("running"),
+    "stopped": _open("stopped"),
+    "log": _log,
+    "compose": _compose,
+}

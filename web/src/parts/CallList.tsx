@@ -37,11 +37,11 @@ export function CallChip({ call }: { call: SeenCall }) {
         className="callface"
         data-g={`listed:${call.id}`}
         aria-expanded={over}
-        aria-label={`${call.name}, ${call.status}. Space: arguments. Enter: whole output.`}
       >
         <i />
         <b>{call.name}</b>
         <em>{call.status}</em>
+        <span className="unseen">Space: arguments. Enter: whole output.</span>
       </button>
       {over && (
         <dl className="schema">
