@@ -13,7 +13,7 @@ import pytest
 
 from support.driving import DONE, FEE, PLAN, runtime, scripted
 from treadle import Agent, Loop, accept, tool
-from treadle.app.carry import as_it_is, export, import_family, read_export, seal
+from treadle.app.carry import as_it_is, export, import_family, is_there, read_export, seal
 from treadle.core.errors import BrokenInvariant, DanglingMessage, DigestMismatch, FrameError, InputError, MalformedFrame
 from treadle.testing import Turn
 
@@ -100,6 +100,10 @@ def test_what_is_carried_has_its_question_and_its_blobs_and_no_other_of_that_nam
             assert carried.state.pending is not None
             opened = [(name, answer) for name, _, _, answer in await there.ledger.suspensions("one")]
             assert opened == [(carried.state.pending.id, None)]
+            assert await is_there(there.ledger, "one", carried.records)
+            other = (carried.records[0]._replace(body=b"{}"), *carried.records[1:])
+            with pytest.raises(InputError, match="another execution"):
+                await is_there(there.ledger, "one", other)
             with pytest.raises(InputError):
                 await import_family(there.ledger, carried, as_it_is, owner=there.owner, at_us=1)
 
