@@ -228,3 +228,52 @@ def test_any_course_of_events_ends_folds_the_same_and_survives_a_snapshot(seed: 
     assert again == state
     if state.status == "done":
         assert len(state.done) == len(state.settings.tasks)
+
+
+TASK = {key: ev.TaskSettings(key=key, kind="task") for key in "ab"}
+
+
+def paused(first: int | None, second: int | None) -> WorkflowState:
+    """Two tasks run, and both find a quota used up."""
+    begun = [ev.PhaseStarted(task=key, round=1, phase="perform", attempt=1) for key in "ab"]
+    pauses = [
+        ev.QuotaPaused(task=key, message=key, requested_at_us=1, reset_at_us=reset)
+        for key, reset in (("a", first), ("b", second))
+    ]
+    return fold(started(*TASK.values()), *begun, *pauses)
+
+
+@pytest.mark.req("TC-24")
+@pytest.mark.parametrize(("first", "second", "until"), [(5, 9, 9), (9, 5, 9), (None, 5, None), (5, None, None)])
+def test_of_two_quota_pauses_the_longer_is_waited_for(first: int | None, second: int | None, until: int | None) -> None:
+    (rest,) = wf.next_actions(paused(first, second))
+    assert rest == wf.Rest(wants="quota", until_us=until)
+
+
+@pytest.mark.req("TC-20")
+def test_of_two_timers_the_earlier_is_waited_for_and_a_round_is_never_retried() -> None:
+    gates = [ev.TaskSettings(key=key, kind="pause", for_us=1) for key in "ab"]
+    waits = [ev.TaskSuspended(task=key, questions=(), until_us=until) for key, until in (("a", 9), ("b", 5))]
+    assert wf.next_actions(fold(started(*gates), *waits)) == (wf.Rest(wants="time", until_us=5),)
+    retry = ev.RetrySettings(attempts=3, delay_us=1, backoff="fixed", max_delay_us=None, jitter=0.0)
+    state = fold(
+        started(msgspec.structs.replace(LOOP, retry=retry)),
+        ev.PhaseStarted(task="loop", round=1, phase="attempt", attempt=1),
+        ev.PhaseFailed(task="loop", code="failed", message="m", at_us=1, retryable=True, jitter=0.0),
+    )
+    (decided,) = wf.next_actions(state)
+    assert isinstance(decided, wf.Decide)
+    assert isinstance(decided.event, ev.TaskFailed)
+
+
+@pytest.mark.req("TC-19")
+def test_a_round_goes_on_before_another_task_begins() -> None:
+    settings = (LOOP, *TASK.values())
+    state = fold(
+        started(*settings, concurrency=1),
+        ev.PhaseStarted(task="loop", round=1, phase="attempt", attempt=1),
+        ev.CandidateSaved(task="loop", json="1"),
+    )
+    (decided,) = wf.next_actions(state)
+    assert isinstance(decided, wf.Decide)
+    assert decided.event == ev.PhaseStarted(task="loop", round=1, phase="check", attempt=1)

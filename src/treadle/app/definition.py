@@ -36,8 +36,9 @@ def imported(name: str) -> Loop | Workflow:
         for part in attribute.split("."):
             found = getattr(found, part)
     except Exception as error:  # importing runs the user's module, which may raise anything
+        said = str(error).rstrip(".")
         raise ConfigurationError(
-            f"The definition {name} cannot be imported: {type(error).__name__}: {error}."
+            f"The definition {name} cannot be imported: {type(error).__name__}: {said}."
             " Run this where it can be (the current folder counts)."
         ) from error
     if not isinstance(found, Loop | Workflow):
