@@ -422,7 +422,7 @@ def endings(world: World) -> Workflow:
             LoopTask("exhausted", attempt, refuse, max_rounds=2),
             LoopTask("nonsense", attempt, nonsense, max_rounds=2),
             LoopTask("late", late, yes, max_rounds=2, timeout_s=0.002),
-            Task("after-broken", fine, after=("broken",)),
+            Task("after-broken", fine, after=("fine", "broken")),
             Task("after-exhausted", fine, after=("exhausted",)),
         ],
         on_error="continue",
