@@ -133,3 +133,20 @@ def test_a_loop_of_another_owner_is_on_the_stream_from_the_ledger_alone(tmp_path
         assert found[-1]["state"]["status"] == session.state.status
 
     in_studio(tmp_path, [], test)
+
+
+@pytest.mark.req("SV-04", "CV-22")
+def test_a_stream_of_one_execution_has_its_events_alone_and_a_viewer_that_falls_behind_is_told() -> None:
+    async def test() -> None:
+        feed = Feed(start=START, capacity=16)
+        stream = frames(feed, START, gap=False, execution_id="a")
+        await anext(stream)
+        assert b"event: hello" in await anext(stream)
+        feed.publish("b", b"1")
+        feed.publish("a", b"2")
+        assert await anext(stream) == b"id: %d\ndata: [2]\n\n" % (START + 2)
+        for number in range(100):
+            feed.publish("a", b"%d" % number)
+        assert (await anext(stream)).startswith(b"event: gap\nid: %d\n" % (START + 102))
+
+    anyio.run(test)
