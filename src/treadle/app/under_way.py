@@ -38,6 +38,12 @@ def under_way(state: LoopState, model: str = "") -> str:
             return ""
 
 
+def left_behind(state: LoopState) -> str:
+    """What a loop that runs, and that nobody works on, has been left with."""
+    doing = under_way(state)
+    return f"its process is gone; in doubt: {doing}" if doing else "nobody works on it, and nothing is in flight"
+
+
 def shortcoming(result: ToolResult) -> str:
     """Why a call was of no use, in a few words; empty where it was."""
     lines = [line for line in result.content.splitlines() if line.strip()]

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from treadle.app.ending import rest_of
+from treadle.app.under_way import left_behind
 from treadle.app.views import bar, budgets
 from treadle.app.watching import Watched, plan_of
 from treadle.core.spoken import count, duration, money, one_line
@@ -97,7 +98,8 @@ def _now(watched: Watched, now_us: int, store: str) -> list[RenderableType]:
         said = [_clip(f"  {line}", DIM) for line in state.evidence.splitlines()[1:4]]
         return [_clip(rest.why or rest.label, STYLES[rest.colour]), *said]
     if not watched.row.owner_alive:
-        return [_clip("its process is gone; what was in flight is in doubt", "yellow")]
+        left = left_behind(state) if isinstance(state, LoopState) else "its process is gone"
+        return [_clip(left, "yellow"), Text(f"  {rest_of(watched.execution_id, state, store=store).next}", "bold")]
     said = [_clip(f"“{watched.said}”", "italic")] if watched.said else []
     flight = watched.flight()
     if flight is None:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from treadle.app.ending import Rest, advice_of, rest_of
 from treadle.app.history import RoundRecord, TurnRecord
+from treadle.app.under_way import left_behind
 from treadle.app.views import bar, budgets
 from treadle.core.spoken import count, duration, map_words, money, one_line, plain
 from treadle.kernel.outcomes import outcome_of
@@ -338,7 +339,7 @@ def print_why(state: LoopState, rest: Rest, artifact: str | None) -> None:
     console = _console()
     _say(console, rest.label, f"bold {STYLES[rest.colour]}")
     if state.status == "running":
-        _say(console, f"now      {rest.why or 'its process is gone; what was in flight is in doubt'}")
+        _say(console, f"now      {rest.why or left_behind(state)}")
     if state.outcome:
         _say(console, f"outcome  {state.outcome}: {outcome_of(state.outcome).means}")
     if state.pending is not None:
