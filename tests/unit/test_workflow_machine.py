@@ -277,3 +277,54 @@ def test_a_round_goes_on_before_another_task_begins() -> None:
     (decided,) = wf.next_actions(state)
     assert isinstance(decided, wf.Decide)
     assert decided.event == ev.PhaseStarted(task="loop", round=1, phase="check", attempt=1)
+
+
+def only(state: WorkflowState) -> Any:
+    """The one decision that is due."""
+    (decided,) = wf.next_actions(state)
+    assert isinstance(decided, wf.Decide)
+    return decided.event
+
+
+def test_a_check_that_was_stopped_is_another_attempt_of_its_round() -> None:
+    state = fold(*rounds(True)[:4], ev.PhaseStopped(task="loop"))
+    assert only(state) == ev.PhaseStarted(task="loop", round=1, phase="check", attempt=2)
+
+
+def test_a_rejected_round_leaves_no_candidate_to_the_next() -> None:
+    assert fold(*rounds(False)).active["loop"].candidate_at is None
+
+
+def failing(key: str) -> list[Any]:
+    return [
+        ev.PhaseStarted(task=key, round=1, phase="perform", attempt=1),
+        ev.PhaseFailed(task=key, code="failed", message="m", at_us=1, retryable=True),
+    ]
+
+
+def test_what_depends_on_two_failed_tasks_is_skipped_for_the_first() -> None:
+    both = ev.TaskSettings(key="c", kind="task", after=("a", "b"))
+    state = fold(started(*TASK.values(), both, on_error="continue"), *failing("a"), *failing("b"))
+    for key in "ab":
+        assert only(state).task == key
+        state = wf.advance(state, only(state))
+    assert only(state) == ev.TaskSkipped(task="c", because="a")
+
+
+def test_a_failed_task_has_its_tries_again_when_it_is_reopened_and_what_a_condition_skipped_stays_so() -> None:
+    retried = ev.TaskSettings(key="a", kind="task", retry=ev.RetrySettings(attempts=1))
+    perhaps = ev.TaskSettings(key="b", kind="task", conditional=True)
+    after = ev.TaskSettings(key="c", kind="task", after=("b",))
+    state = fold(
+        started(retried, perhaps, after, on_error="continue"),
+        *failing("a"),
+        ev.TaskFailed(task="a", code="failed", message="m"),
+        ev.ConditionAsked(task="b"),
+        ev.ConditionDecided(task="b", go=False),
+        ev.TaskSkipped(task="b", because=""),
+        ev.TaskSkipped(task="c", because="b"),
+        ev.WorkflowStopped(status="failed", code="failed", kind="failed", evidence="e"),
+        ev.WorkflowReopened(actor="ada"),
+    )
+    assert state.active["a"].tries == 0
+    assert only(state) == ev.TaskSkipped(task="c", because="b")
