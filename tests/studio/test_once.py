@@ -11,7 +11,8 @@ import pytest
 
 from treadle.server.once import FILE, Once
 from treadle.server.problems import Problem
-from treadle.server.schemas import ActedOut, PinIn
+from treadle.server.schemas import ActedOut
+from treadle.server.wishes import PinIn
 
 BODY = PinIn(seen=3)
 
