@@ -142,7 +142,7 @@ class Harness:
         log = (self.folder / f"{worker.name}.log").open("ab")
         with log:
             worker.process = subprocess.Popen(
-                [str(COMMAND), "worker", "--store", self.database.url(worker.proxy.port)],
+                [str(COMMAND), "worker", "--store", self.database.url(worker.proxy.port), "--concurrency", str(self.loops)],
                 env=self.environ,
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
