@@ -142,7 +142,14 @@ class Harness:
         log = (self.folder / f"{worker.name}.log").open("ab")
         with log:
             worker.process = subprocess.Popen(
-                [str(COMMAND), "worker", "--store", self.database.url(worker.proxy.port), "--concurrency", str(self.loops)],
+                [
+                    str(COMMAND),
+                    "worker",
+                    "--store",
+                    self.database.url(worker.proxy.port),
+                    "--concurrency",
+                    str(self.loops),
+                ],
                 env=self.environ,
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
