@@ -99,3 +99,7 @@ def test_cleaned_json_is_json_wherever_the_secret_stands() -> None:
     assert json.loads(cut) == {"secret": ["x", True, "y"]}
     assert redact_json('{"a":["secret",1,null]}', break_it) == f'{{"a":["{MARK}",1,null]}}'
     assert redact_json('["a"]', break_it) == '["a"]'
+    breaks_what_is_whole = redact_json(
+        '{"secret":["x","y"]}', lambda text: text.replace('"x"', "").replace("secret", MARK)
+    )
+    assert json.loads(breaks_what_is_whole) == {MARK: ["x", "y"]}, "a key is cleaned as well"
