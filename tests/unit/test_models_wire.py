@@ -103,3 +103,12 @@ def test_a_quota_names_its_reset(name: str, seconds: int) -> None:
         anyio.run(ask, recorded, server, [])
     assert caught.value.kind == "quota"
     assert caught.value.retry_at_us == replay.NOW_US + seconds * 1_000_000
+
+
+def test_a_client_has_the_librarys_settings_and_its_own_timeout() -> None:
+    from treadle.models.wire import http_client
+
+    client = http_client(7.0)
+    assert (client.timeout.read, client.timeout.connect, http_client(60.0).timeout.connect) == (7.0, 7.0, 10.0)
+    assert client.headers["user-agent"].startswith("pydantic-ai")
+    assert len(client.event_hooks["request"]) == 2
