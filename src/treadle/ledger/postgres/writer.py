@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from treadle.ports.ledger import Batch, Done
 
 GROUP_MAX = 512  # jobs in one transaction
+APPEND_MAX = 16  # records that are written by a statement of their own, which the server keeps prepared
 RETRY_S = 0.2
 SNAPSHOT_SPAN = 512  # records; besides the newest snapshot, one a span is kept
 
@@ -206,9 +208,10 @@ class Writer:
             record.seq != number for number, record in enumerate(records, records[0].seq)
         ):
             return False
-        fence = (own.handle, own.epoch, self._token, records[0].seq - 1)
-        columns = [list(column) for column in zip(*records, strict=True)]
-        return (await self._connection.execute(SQL["append"], (*fence, *columns), prepare=True)).rowcount > 0
+        values: list[Any] = [own.handle, own.epoch, self._token, records[0].seq - 1]
+        for record in records:
+            values += record
+        return (await self._connection.execute(appending(len(records)), values, prepare=True)).rowcount > 0
 
     async def _write(self, jobs: list[BatchJob], *, again: bool) -> list[tuple[BatchJob, TreadleError]]:
         """Writes what may be written; what may not, with the reason."""
@@ -290,7 +293,15 @@ class Writer:
 
 def _only_records(batch: Batch) -> bool:
     others = (batch.receipts, batch.blobs, batch.opened, batch.closed, batch.taken, batch.snapshot, batch.summary)
-    return bool(batch.records) and not any(others)
+    return 0 < len(batch.records) <= APPEND_MAX and not any(others)
+
+
+@cache
+def appending(count: int) -> bytes:
+    """The statement for so many records. Plain values are sent in half the time that arrays take."""
+    before, values, rest = SQL["append"].partition(b"(VALUES")
+    row, end, after = rest.rpartition(b"\n)")
+    return b"".join((before, values, b",".join([row] * count), end, after))
 
 
 async def connect(conninfo: str) -> Connection:

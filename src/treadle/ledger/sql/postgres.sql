@@ -12,15 +12,16 @@ INSERT INTO treadle_records (execution, seq, kind, version, parent, at_us, body)
 SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::integer[], %s::bigint[], %s::bigint[], %s::bytea[]);
 
 -- name: append
--- The fence, the head and the rows of one batch in one statement: all of them or none.
+-- The fence, the head and the rows of one batch in one statement: all of them or none. The row stands there once for each record.
 WITH fence AS (
   SELECT e.id FROM treadle_executions AS e
   WHERE e.id = %s AND e.epoch = %s AND e.token = %s
     AND coalesce((SELECT max(seq) FROM treadle_records WHERE execution = e.id), 0) = %s
   FOR UPDATE)
 INSERT INTO treadle_records (execution, seq, kind, version, parent, at_us, body)
-SELECT fence.id, new.* FROM fence,
-  unnest(%s::bigint[], %s::text[], %s::integer[], %s::bigint[], %s::bigint[], %s::bytea[]) AS new;
+SELECT fence.id, new.* FROM fence, (VALUES
+  (%s::bigint, %s::text, %s::integer, %s::bigint, %s::bigint, %s::bytea)
+) AS new;
 
 -- name: add_receipt
 INSERT INTO treadle_receipts (execution, task, receipt) VALUES (%s, %s, %s);
