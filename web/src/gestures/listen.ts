@@ -4,6 +4,7 @@ import { declares, deliver } from "./zones";
 
 const NEAR = 28; // how far beside a zone the middle of two fingers may lie
 const INTERACTIVE = ".react-flow__handle,button:not(.bead),input,select,textarea,a,[data-g]";
+const DRAGGED = ".react-flow__handle,[data-palette],.grip";
 const HEARD_AS_KEY_MS = 700;
 
 /** The zone that an element belongs to; none where a control lies between. */
@@ -34,7 +35,11 @@ export function listen(root: HTMLElement): () => void {
   const up = (e: PointerEvent) => it.up(point(e), e.type === "pointercancel");
   // d3-zoom reads touches: while a zone owns two fingers it must not see them.
   const guard = (e: TouchEvent) => {
-    if (!it.holdsTwo) return;
+    if (!it.holdsTwo) {
+      // What is dragged from here is never a scroll. Left to itself the browser may take a quick one for a fling, and a tap that follows ends that and clicks nothing.
+      if (e.type === "touchmove" && e.cancelable && (e.target as Element).closest(DRAGGED)) e.preventDefault();
+      return;
+    }
     e.stopPropagation();
     if (e.cancelable) e.preventDefault();
   };

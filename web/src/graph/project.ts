@@ -185,7 +185,7 @@ function ways({ detail, live }: Seen): Edge[] {
     ["perceive", "reason", { state: "idle" }],
     ["foundation", "reason", { state: active(running && live.step === "calling") }, "st", "tb"],
     ["reason", "act", { state: active(running && live.step === "tools") }],
-    ["act", "verify", { state: active(running && live.phase === "evaluate") }, "sr", "tr"],
+    ["act", "verify", { state: active(running && live.phase === "evaluate") }, "sb", "tt"],
     ["verify", "learn", { state: "idle" }, "sb", "tr"],
     ["learn", "telemetry", { state: active(running) }, "sl", "tr"],
   ];

@@ -33,6 +33,12 @@ export const STATE_LABEL: Record<StateName, string> = {
   failed: "Failed",
 };
 
+/** What the nodes of a watched loop are called beside the canvas, and of which stage they are. */
+export const NODE_LABEL: Record<string, [label: string, stage: string]> = {
+  hub: ["Control hub", "Control"], perceive: ["Context map", "Perceive"], reason: ["Plan", "Reason"], act: ["Tools", "Act"], verify: ["Check", "Verify"],
+  learn: ["Session log", "Learn"], telemetry: ["Telemetry", "Sinks"], foundation: ["The prompt", "Foundation"],
+};
+
 /** Places on the desk, as centres. The hub is the middle, the state machine runs along the top. */
 export const PLACES: Record<string, { x: number; y: number; w: number; h: number }> = {
   start: { x: 24, y: 92, w: 28, h: 28 },

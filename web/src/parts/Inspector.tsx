@@ -1,12 +1,14 @@
 // What stands beside the canvas: the selected node in words, with its numbers.
 import { lazy, Suspense, useMemo } from "react";
 import type { Detail, LiveState, Turn } from "../api/client";
-import { STAGES, STATE_LABEL, type StateName } from "../graph/stages";
-import { budget, stageOfNode } from "../graph/project";
+import { NODE_LABEL, STATE_LABEL, type StateName } from "../graph/stages";
+import { budget } from "../graph/project";
 import { useUi } from "../state/ui";
 import { useLive } from "../state/live";
 import { CallList } from "./CallList";
 import { LogList } from "./LogList";
+import { MapPanel } from "./panels/MapPanel";
+import { SinksPanel } from "./panels/SinksPanel";
 import { PlanSteps } from "./PlanSteps";
 import { amount, money, span } from "./words";
 import type { SeenCall } from "./useCalls";
@@ -15,10 +17,10 @@ const Chart = lazy(() => import("./Chart").then((found) => ({ default: found.Cha
 
 export function Inspector({ detail, live, calls }: { detail: Detail; live: LiveState; calls: SeenCall[] }) {
   const selected = useUi((s) => s.selected);
-  const title = selected in STATE_LABEL ? STATE_LABEL[selected as StateName] : selected === "hub" ? "Control hub" : selected ? STAGES[stageOfNode(selected)].label : "";
+  const [title = "", over = "Execution"] = selected in STATE_LABEL ? [STATE_LABEL[selected as StateName], "Control state"] : (NODE_LABEL[selected] ?? []);
   return (
     <div className="inspect">
-      <small className="over">{selected ? (selected in STATE_LABEL ? "Control state" : "Stage") : "Execution"}</small>
+      <small className="over">{over}</small>
       <h2>{title || labelOf(live)}</h2>
       <p className="lead">{lead(detail, live)}</p>
       <Body id={selected} detail={detail} live={live} calls={calls} />
@@ -45,6 +47,8 @@ function Body({ id, detail, live, calls }: { id: string; detail: Detail; live: L
   if (id === "act") return <CallList calls={calls} />;
   if (id === "reason" || id === "planning") return <PlanSteps detail={detail} />;
   if (id === "learn") return <LogList />;
+  if (id === "perceive") return <MapPanel />;
+  if (id === "telemetry") return <><SinksPanel /><Suspense fallback={null}><div className="charts"><Rate turns={turns} /></div></Suspense></>;
   if (id === "completed" || id === "failed") return <pre className="artifact">{detail.rest.artifact ?? detail.rest.why}</pre>;
   if (id === "verify")
     return (
@@ -96,18 +100,25 @@ function Body({ id, detail, live, calls }: { id: string; detail: Detail; live: L
 }
 
 function Charts({ turns }: { turns: Turn[] }) {
-  const [xs, spent, input] = useMemo(() => {
+  const [xs, spent, cached, input] = useMemo(() => {
     let sum = 0;
-    return [turns.map((one) => one.turn), turns.map((one) => (sum += one.cost_usd ?? 0)), turns.map((one) => one.input_tokens ?? 0)];
+    return [turns.map((one) => one.turn), turns.map((one) => (sum += one.cost_usd ?? 0)), turns.map((one) => one.cache_read_tokens ?? 0), turns.map((one) => one.input_tokens ?? 0)];
   }, [turns]);
   return (
     <Suspense fallback={<div className="charts" />}>
       <div className="charts">
         <Chart label="Spent" xs={xs!} ys={spent!} tone="--amber" unit=" USD" />
-        <Chart label="Input tokens a turn" xs={xs!} ys={input!} tone="--blue" />
+        <Chart label="Window by turn" parts="of it cached" xs={xs!} ys={input!} under={cached!} tone="--amber" underTone="--blue" />
+        <Rate turns={turns} />
       </div>
     </Suspense>
   );
+}
+
+/** Output tokens a second of each turn. */
+function Rate({ turns }: { turns: Turn[] }) {
+  const [xs, ys] = useMemo(() => [turns.map((one) => one.turn), turns.map((one) => (one.elapsed_ms ? ((one.output_tokens ?? 0) * 1000) / one.elapsed_ms : 0))], [turns]);
+  return turns.length ? <Chart label="Tokens a second" xs={xs!} ys={ys!} tone="--cyan" /> : null;
 }
 
 export function Facts({ rows }: { rows: (readonly [string, string])[] }) {

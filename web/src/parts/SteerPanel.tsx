@@ -8,11 +8,12 @@ export function SteerPanel({ detail, live }: { detail: Detail; live: LiveState }
   const pending = detail.execution.pending;
   const can = detail.can;
   const clear = (done: string) => { if (done) setText(""); };
+  const asks = pending && pending.kind !== "quota" && live.status !== "running";
   const request_id = pending?.request_id ?? "";
   return (
     <div className="steerpanel">
-      <h3>Steer</h3>
-      {pending && pending.kind !== "quota" && live.status !== "running" && (
+      {!asks && <h3>Steer</h3>}
+      {asks && (
         <>
           <p className="prompt-text">{pending.kind === "plan" ? pending.prompt.split("\n")[0] : pending.prompt}</p>
           {pending.kind === "plan" && <ol className="asked">{detail.plan?.steps?.map((one) => <li key={one.id}>{one.text}</li>)}</ol>}

@@ -36,13 +36,13 @@ export function CompareView() {
       {problem && <p className="problem" role="alert">{problem}</p>}
       {left && right && (
         <table>
-          <thead><tr><th />{[left, right].map((one) => <th key={one.detail.execution.execution_id}><button onClick={() => go("watch", one.detail.execution.execution_id)}>{one.detail.execution.execution_id}</button><small>{one.detail.execution.task}</small></th>)}</tr></thead>
+          <thead><tr><th />{[left, right].map((one) => <th key={one.detail.execution.execution_id}><b>{one.detail.execution.task}</b><button onClick={() => go("watch", one.detail.execution.execution_id)}><code>{one.detail.execution.execution_id}</code></button></th>)}</tr></thead>
           <tbody>
             {rows.map(([name, of]) => (
               <tr key={name} className={of(left) === of(right) ? "same" : "differs"}><th scope="row">{name}</th><td>{of(left)}</td><td>{of(right)}</td></tr>
             ))}
             {Array.from({ length: Math.max(left.rounds.length, right.rounds.length) }, (_, at) => (
-              <tr key={`r${at}`}><th scope="row">round {at + 1}</th>{[left, right].map((one, side) => <td key={side}>{one.rounds[at] ? `${one.rounds[at]!.verdict ?? "–"} · ${count(one.rounds[at]!.turns ?? 0, "turn")}` : ""}<small>{one.rounds[at]?.feedback?.slice(0, 300)}</small></td>)}</tr>
+              <tr key={`r${at}`} className="round"><th scope="row">round {at + 1}</th>{[left, right].map((one, side) => <td key={side}>{one.rounds[at] ? `${one.rounds[at]!.verdict ?? "no verdict"} · ${count(one.rounds[at]!.turns ?? 0, "turn")}` : ""}<small>{one.rounds[at]?.feedback?.slice(0, 300)}</small></td>)}</tr>
             ))}
           </tbody>
         </table>

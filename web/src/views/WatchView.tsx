@@ -4,6 +4,7 @@ import { Canvas } from "../canvas/Canvas";
 import { PanelLayer } from "../canvas/PanelLayer";
 import { useReactions } from "../gestures/reactions";
 import { budget, project } from "../graph/project";
+import { STATE_LABEL, type StateName } from "../graph/stages";
 import { FamilyStrip } from "../parts/FamilyStrip";
 import { HistoryStrip } from "../parts/HistoryStrip";
 import { Inspector } from "../parts/Inspector";
@@ -72,7 +73,7 @@ export function WatchView({ steering }: { steering: boolean }) {
         {layout === "desk" && <Inspector detail={detail} live={live} calls={calls} />}
         {layout === "tablet" && (
           <div className="tabletrow">
-            <Ring used={act?.used ?? 0} limit={act?.limit} label={live.agent ?? ""} size={112} />
+            <Ring used={act?.used ?? 0} limit={act?.limit} label={STATE_LABEL[live.agent as StateName] ?? ""} size={112} />
             <Inspector detail={detail} live={live} calls={calls} />
           </div>
         )}
