@@ -26,7 +26,7 @@ from treadle.ports.task import Answer, ChildState, Nest, TaskContext
 from treadle.spec.definitions import Loop
 from treadle.spec.workflows import Budget, Workflow
 
-from .build import build
+from .build import Built, build
 from .runtime import Reopening, Runtime, resting, retuned
 from .speculation import Speculation, folder_of
 from .taking import taken
@@ -41,7 +41,9 @@ NEXT_NAME = "0"  # appended where an execution was killed before its first recor
 class Nesting(Nest):
     """Runs children for the executions of one workflow runtime."""
 
-    def __init__(self, home: WorkflowRuntime, guards: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, home: WorkflowRuntime, guards: Mapping[str, int] | None = None, quota_wait_s: float | None = None
+    ) -> None:
         self.home, self.guards = home, guards or {}
         self.loops = Runtime(
             home.ledger,
@@ -49,23 +51,28 @@ class Nesting(Nest):
             clock=home.clock,
             points=home.points,
             observers=tuple(one for one in home.observers if one.hears_children),
-            quota_wait_s=home.quota_wait_s,
+            quota_wait_s=quota_wait_s,
         )
 
-    def under(self, guards: Mapping[str, int]) -> Nesting:
-        """For the children of a workflow with these thresholds of guards: what a child says itself comes on top."""
-        return Nesting(self.home, guards)
+    def under(self, guards: Mapping[str, int], quota_wait_s: float | None) -> Nesting:
+        """For the children of a workflow with these thresholds of guards: what a child says itself comes on top.
+
+        `quota_wait_s`: how long its loops wait in this process for a known reset, as it does itself.
+        """
+        return Nesting(self.home, guards, quota_wait_s)
 
     def check(self, what: Any, *, capped: bool) -> Decimal | None:
         """See the port."""
         if isinstance(what, Loop):
-            built = build(what, self.home.settings, self.home.clock, store=self.home.ledger.url) if capped else None
-            if built is not None and (unpriced := built.unpriced):
+            if capped and (unpriced := self._built(what).unpriced):
                 raise DefinitionError(f"The price of {unpriced} is unknown, and the workflow has max_cost_usd.")
             return what.max_cost_usd
         if isinstance(what, Workflow):
             return what.budget.max_cost_usd
         raise DefinitionError(f"Only a Loop or a Workflow can be run, not {what!r:.100}.")
+
+    def _built(self, loop: Loop) -> Built:
+        return build(loop, self.home.settings, self.home.clock, store=self.home.ledger.url)
 
     async def run(
         self,
@@ -127,7 +134,12 @@ class Nesting(Nest):
                     state = await self.loops.steer(name, answer)
             if (extend := _loop_extension(state, loop)) is not None:
                 state = await self.loops.steer(name, extend)
-            how = Reopening(retry_incomplete=retry, actor="parent", guards=retuned(state, loop.guards))
+            how = Reopening(
+                retry_incomplete=retry,
+                actor="parent",
+                guards=retuned(state, loop.guards),
+                price=state.code == "usage-unavailable" and not self._built(loop).unpriced,
+            )
             if resting(state, how):
                 return
             session = await taken(partial(self.loops.resume, name, loop), how)
@@ -151,7 +163,7 @@ class Nesting(Nest):
             if (extend := _workflow_extension(state, workflow.budget)) is not None:
                 state = await home.steer(name, [extend])
             how = Reopening(retry_incomplete=retry, actor="parent")
-            if home.resting(state, how):
+            if home.resting(state, how, priced=workflow.price is not None):
                 return
             session = await taken(partial(home.resume, name, workflow), how)
         try:

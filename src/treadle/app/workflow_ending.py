@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from decimal import Decimal
 from typing import Any
 
 from treadle.core.endings import RETRY, ending, is_final
@@ -50,6 +52,8 @@ def next_command(execution_id: str, state: WorkflowState, *, store: str = "") ->
     status, code = standing(state)
     if status == "waiting-input":
         return _answering(execution_id, questions(state), flag)
+    if status == "stopped" and state.failed:
+        return _inside_stopped(state, name, flag)
     if code == "usage-unavailable":
         return f"price= in the workflow's definition, then treadle resume {name}"
     if status == "stopped":
@@ -70,6 +74,21 @@ def _answering(execution_id: str, asked: list[dict[str, Any]], flag: str) -> str
         return f"treadle answer {execution_id} {text}{request}{by}{flag}"
     name = f"{execution_id}{request}{by}{flag}"
     return f"treadle approve {name}  or  treadle reject {name} --reason TEXT"
+
+
+_REACHED = re.compile(r"(max_\w+) \$?(\d+(?:\.\d+)?)")
+_INSIDE = re.compile(r" \(in (\w+)\)$")
+
+
+def _inside_stopped(state: WorkflowState, name: str, flag: str) -> str:
+    """An execution inside was stopped: that one is extended, and this one goes on."""
+    inside, limit = _INSIDE.search(state.evidence), _REACHED.search(state.evidence)
+    resume = f"treadle {RETRY} {name}"
+    if state.code == "usage-unavailable" or inside is None:
+        return f"price= in its definition, then {resume}"
+    more = f"--{limit[1].replace('_', '-')} {2 * Decimal(limit[2])}" if limit else "--max-cost N"
+    more += "s" if limit and limit[1] == "max_time" else ""
+    return f"treadle extend {inside[1]} {more}{flag} && {resume}"
 
 
 def _more(state: WorkflowState) -> str:

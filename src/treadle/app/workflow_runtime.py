@@ -166,17 +166,18 @@ class WorkflowRuntime:
         state = journal.state
         if how.adopt and state.fingerprint != built.fingerprint:
             journal.emit(_adopted(state, built, how.actor, definition))
-        if state.code == "usage-unavailable" and (how.price or built.price is not None):
-            journal.emit(ev.WorkflowExtended(actor=how.actor, budget=ev.BudgetSettings(), priced=True))
-        elif state.status == "failed" and how.retry_incomplete:
+        if state.status in ("failed", "stopped") and state.failed and how.retry_incomplete:
             journal.emit(ev.WorkflowReopened(actor=how.actor))
+        elif state.code == "usage-unavailable" and (how.price or built.price is not None):
+            journal.emit(ev.WorkflowExtended(actor=how.actor, budget=ev.BudgetSettings(), priced=True))
         if state.quota is not None and state.quota.reset_at_us is None:
             journal.emit(ev.QuotaEnded(at_us=self.clock.wall_us()))  # a person says that it is worth another try
 
     def _session(self, journal: WorkflowJournal, workflow: Workflow, built: BuiltWorkflow) -> WorkflowSession:
+        wait_s = workflow.on_quota.max_wait_s if self.quota_wait_s is None else self.quota_wait_s
         shared = Shared(
             journal,
-            self.nest.under(workflow.guards),
+            self.nest.under(workflow.guards, wait_s),
             self.hub,
             price=built.price,
             durable=self.durable,
@@ -191,7 +192,6 @@ class WorkflowRuntime:
             provider_fault=provider_fault(self.clock.wall_us),
             redact=self.redact,
         )
-        wait_s = workflow.on_quota.max_wait_s if self.quota_wait_s is None else self.quota_wait_s
         driver = WorkflowDriver(shared, effects, self.clock, self.points, quota_wait_s=wait_s)
         return WorkflowSession(journal, driver)
 
@@ -254,6 +254,8 @@ class WorkflowRuntime:
             return ""
         if is_final(state.status, state.code):
             return "it has ended"
+        if state.status == "stopped" and state.failed and how.retry_incomplete:
+            return ""  # what ran inside was stopped, and has more room now
         if state.code == "usage-unavailable":
             return "" if how.price or priced else "it needs a price, or whole usage"
         if state.status == "stopped":

@@ -97,7 +97,7 @@ class WorkflowResult:
         failed = self.state.failed.get(key)
         if failed is None:
             return None
-        if failed.code == "exhausted":
+        if failed.code == "exhausted" and self.state.task(key).kind == "loop":
             return LoopExhausted(key, self.state.task(key).max_rounds, failed.feedback or "")
         return TaskError(f"{key}: {failed.message}")
 

@@ -21,7 +21,9 @@ SHOWN = 200  # tasks; of a larger graph those come first that are not done
 MARKS = {
     "done": ("✓", "green"),
     "failed": ("✗", "red"),
+    "stopped": ("✗", "yellow"),
     "rejected": ("✗", "bright_black"),
+    "cancelled": ("✗", "bright_black"),
     "skipped": ("-", "bright_black"),
     "waiting-input": ("?", "magenta"),
     "running": ("●", "blue"),
@@ -114,7 +116,7 @@ def _words(state: WorkflowState, key: str, found: dict[str, Any], asked: dict[st
         case "done":
             rounds = count(found["rounds"], "round") if found["kind"] == "loop" else ""
             return ", ".join(part for part in (rounds, _attempts(found)) if part)
-        case "failed" | "rejected":
+        case "failed" | "stopped" | "rejected" | "cancelled":
             return f"{one_line(found['message'], 200)}"
         case "waiting-input" if asked is not None:
             may = f"; only {', '.join(asked['actors'])}" if asked["actors"] else ""

@@ -101,12 +101,24 @@ ENDINGS: tuple[Ending, ...] = (
 )
 
 _BY_CODE = {(row.status, row.code): row for row in ENDINGS}
+_STATUS = {row.code: row.status for row in ENDINGS}
+WORST_FIRST: tuple[Status, ...] = (
+    "failed",
+    "stopped",
+    "cancelled",
+    "rejected",
+)  # which names the ending of several parts
 SIGNAL_EXITS = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 
 
 def ending(status: Status, code: Code) -> Ending:
     """The row of an ending; KeyError where there is none."""
     return _BY_CODE[status, code]
+
+
+def status_of(code: Code) -> Status:
+    """The status of a code that is a part of a whole's ending, such as the failed task of a workflow. KeyError for no such code."""
+    return _STATUS[code]
 
 
 def exit_code(status: Status, code: Code, *, signal: str = "") -> int:

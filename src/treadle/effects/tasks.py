@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from treadle.core import workflow_events as ev
-from treadle.core.endings import ENDINGS, Code
+from treadle.core.endings import WORST_FIRST, Code, Status
 from treadle.core.errors import (
     ChildFailed,
     InputError,
@@ -25,10 +25,9 @@ from treadle.core.values import Value, replace
 from treadle.kernel.workflow import Condition, Perform
 from treadle.ports.callback import Verdict
 from treadle.ports.clock import Clock, CrashPoints
-from treadle.ports.task import BudgetReached, ControlFlow, LoopTaskContext, QuotaReached, Suspend
+from treadle.ports.task import BudgetReached, ChildPaused, ControlFlow, LoopTaskContext, QuotaReached, Suspend
 
 ProviderFault = Callable[[BaseException], ProviderError | None]
-_FAILED = {row.code for row in ENDINGS if row.status == "failed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +168,7 @@ class TaskEffect:
                     else "",
                     branch=control.branch if self.keep_conversation else "",
                 )
-            case BudgetReached():
+            case BudgetReached() | ChildPaused():
                 return ev.PhaseStopped(task=task)
             case _:
                 raise control
@@ -179,16 +178,15 @@ class TaskEffect:
         retryable = not isinstance(error, ReportError | InputError | TaskError)
         if fault is not None:
             code, retryable = "provider", fault.transient
-        elif isinstance(error, ChildFailed):
-            code = cast("Code", error.code) if error.code in _FAILED else "failed"
-            retryable = error.status == "failed"
+        elif (child := _child_of(error)) is not None:
+            code, retryable = cast("Code", child.code), child.status == "failed"
         when = self.callbacks[task].retry_when
         if retryable and when is not None and isinstance(error, Exception):
             retryable = when(error)
         return ev.PhaseFailed(
             task=task,
             code=code,
-            message=self.redact(f"{type(error).__name__}: {error}")[:4000],
+            message=self.redact(_in_words(error))[:4000],
             at_us=self.clock.wall_us(),
             retryable=retryable,
             jitter=self.clock.random(),
@@ -200,6 +198,29 @@ class TaskEffect:
         text = f"it took longer than {timeout_us / 1e6:g} s"
         failed = self._failed(task, TimeoutError(text))
         return replace(failed, code="timeout", message=text)
+
+
+def _child_of(error: BaseException) -> ChildFailed | None:
+    """The execution inside whose ending is the task's own; of a task group the one that failed, where there is one."""
+    if isinstance(error, ChildFailed):
+        return error if error.status in WORST_FIRST else None
+    if not isinstance(error, ExceptionGroup):
+        return None
+    found = [_child_of(one) for one in cast("ExceptionGroup[Exception]", error).exceptions]
+    children = [one for one in found if one is not None]
+    if len(children) < len(found):
+        return None
+    return min(children, key=lambda one: WORST_FIRST.index(cast("Status", one.status)))
+
+
+def _in_words(error: BaseException) -> str:
+    """What is said of it. Of an execution inside another the innermost is named, where it happened."""
+    child = _child_of(error)
+    if child is None:
+        return f"{type(error).__name__}: {error}"
+    inside = f" (in {child.child})"
+    evidence = child.evidence or f"{child.status}, {child.code}"
+    return evidence if evidence.endswith(")") and " (in " in evidence else f"{evidence}{inside}"
 
 
 async def _awaited(value: object, what: str) -> object:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from treadle.core import workflow_events as ev
+from treadle.core.endings import WORST_FIRST, Code, Status, status_of
 from treadle.core.values import Value
 
 from .workflow_budget import reached
@@ -204,18 +205,19 @@ def _done(state: WorkflowState) -> ev.WorkflowStopped:
 
 
 def _failed(state: WorkflowState) -> ev.WorkflowStopped:
-    """The first failure names the ending; a rejection does so where nothing else failed."""
-    causes = [(key, task) for key, task in state.failed.items() if task.code != "rejected"] or [*state.failed.items()]
-    key, task = causes[0]
-    if task.code == "rejected":
-        return ev.WorkflowStopped(
-            status="rejected", code="rejected", kind="rejected", evidence=f"{key}: {task.message}"
-        )
-    kind = "max iterations" if task.code == "exhausted" else task.code
-    advice = "Mend it, then resume --retry-incomplete." if reopens(task.code) else ""
+    """The first failure names the ending; what did not fail but was stopped or rejected does so where nothing else failed."""
+    key, task = min(state.failed.items(), key=lambda item: WORST_FIRST.index(status_of(item[1].code)))
+    status = status_of(task.code)
+    kind = {"exhausted": "max iterations", "aborted": "cancelled"}.get(task.code, task.code)
     return ev.WorkflowStopped(
-        status="failed", code=task.code, kind=kind, evidence=f"{key}: {task.message}", advice=advice
+        status=status, code=task.code, kind=kind, evidence=f"{key}: {task.message}", advice=_advice(status, task.code)
     )
+
+
+def _advice(status: Status, code: Code) -> str:
+    if status == "stopped":
+        return "Give what ran inside more room (treadle extend, or its definition), then resume --retry-incomplete."
+    return "Mend it, then resume --retry-incomplete." if reopens(code) else ""
 
 
 # ---- what happened

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from treadle.core import workflow_events as ev
-from treadle.core.endings import RETRY, Code, ending
+from treadle.core.endings import Code, is_final, status_of
 from treadle.core.errors import AnswerRefused, InvalidStateTransition
 from treadle.core.persistent import PersistentMap
 from treadle.core.values import Value, replace
@@ -329,12 +329,12 @@ def _on_extended(state: WorkflowState, e: ev.WorkflowExtended) -> WorkflowState:
 
 
 def reopens(code: Code) -> bool:
-    """Whether a failed task may be tried again when somebody says so: one that a person rejected may not."""
-    return RETRY in ending("failed", code).goes_on_by if code != "rejected" else False
+    """Whether a failed task may be tried again when somebody says so: not one that a person rejected, or ended for good."""
+    return not is_final(status_of(code), code)
 
 
 def _on_reopened(state: WorkflowState, _: ev.WorkflowReopened) -> WorkflowState:
-    if state.status != "failed":
+    if state.status not in ("failed", "stopped"):
         raise InvalidStateTransition(state.status, "reopened")
     again = {key: task for key, task in state.failed.items() if reopens(task.code)}
     failed = PersistentMap((key, task) for key, task in state.failed.items() if key not in again)

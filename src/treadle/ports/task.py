@@ -56,6 +56,10 @@ class QuotaReached(ControlFlow):
         super().__init__(message)
 
 
+class ChildPaused(ControlFlow):
+    """A person has paused the execution inside: this one pauses with it, and both go on when it is resumed."""
+
+
 class BudgetReached(ControlFlow):
     """The workflow's budget has no room for this charge: the workflow stops, and the phase replays when it is extended."""
 

@@ -25,6 +25,7 @@ from treadle.ports.speculation import Candidate, Select, Speculated, Validate
 from treadle.ports.task import (
     Answer,
     BudgetReached,
+    ChildPaused,
     ChildResult,
     ChildState,
     Interaction,
@@ -300,6 +301,8 @@ class HostedContext(LoopTaskContext):
             raise self.leave(Suspend(questions, None))
         if found.code == "quota":
             raise self.leave(QuotaReached(found.evidence, reset_at_us=found.reset_at_us))
+        if found.status == "paused":
+            raise self.leave(ChildPaused(found.evidence))
         if found.status == "stopped" and admission(self.journal.state, NO_USAGE) == "no":
             raise self.leave(BudgetReached(found.evidence))
         raise ChildFailed(child, found.status, found.code, found.evidence)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from treadle.core.endings import exit_code
+from treadle.core.endings import exit_code, status_of
 from treadle.core.workflow_events import Question
 from treadle.kernel.workflow_budget import standing
 from treadle.kernel.workflow_states import WorkflowState
@@ -71,8 +71,13 @@ def task_document(state: WorkflowState, key: str) -> dict[str, Any]:
     if (done := state.done.get(key)) is not None:
         return {**about, "status": "done", "attempts": done.attempt, "rounds": done.rounds}
     if (failed := state.failed.get(key)) is not None:
-        status = "rejected" if failed.code == "rejected" else "failed"
-        return {**about, "status": status, "code": failed.code, "message": failed.message, "attempts": failed.attempt}
+        return {
+            **about,
+            "status": status_of(failed.code),
+            "code": failed.code,
+            "message": failed.message,
+            "attempts": failed.attempt,
+        }
     if (active := state.begun(key)) is not None:
         step = {"asking": "waiting-input", "ready": "ready", "back-off": "retrying"}.get(active.step, "running")
         return {**about, "status": step, "round": active.round, "phase": active.phase, "attempts": active.attempt}

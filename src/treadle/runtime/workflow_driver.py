@@ -20,7 +20,7 @@ from treadle.kernel.steering import decode
 from treadle.kernel.workflow_states import TaskState
 from treadle.kernel.workflow_steering import to_events
 from treadle.ports.clock import Clock, CrashPoints
-from treadle.ports.task import QuotaPause
+from treadle.ports.task import ChildPaused, QuotaPause
 
 from .contexts import HostedContext, Shared, charge
 
@@ -204,6 +204,8 @@ class WorkflowDriver:
             if outcome is not None:
                 held = flight.context.given.held if flight.context else None
                 self.journal.emit_with(outcome, held)
+            if flight.context and isinstance(flight.context.given.control, ChildPaused):
+                self.interrupt()
         finally:
             self.watch.stop()
             if flight.context is not None:
