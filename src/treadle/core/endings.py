@@ -101,7 +101,7 @@ ENDINGS: tuple[Ending, ...] = (
 )
 
 _BY_CODE = {(row.status, row.code): row for row in ENDINGS}
-_STATUS = {row.code: row.status for row in ENDINGS}
+_STATUS: dict[Code, Status] = {row.code: row.status for row in ENDINGS}
 WORST_FIRST: tuple[Status, ...] = (
     "failed",
     "stopped",
