@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from .changes import Changes
 
 GROUP_MAX = 512  # jobs in one transaction
-QUICK_S = 0.002  # a commit that takes longer would hold the event loop up
-SLOW_REST = 64  # commits that go to the thread after one that was not quick
+QUICK_S = 0.005  # a commit that takes longer would hold the event loop up
+SLOW_REST = 8  # commits that go to the thread after one that was not quick: a busy disk has single slow ones
 
 T = TypeVar("T")
 
