@@ -7,7 +7,7 @@ from support.driving import DONE, FEE, PLAN, in_runtime, scripted
 from treadle import Agent, Loop, accept, tool
 from treadle.testing import Turn
 
-SIZE = 8_000
+SIZE = 9_000
 
 
 @tool(kind="read")

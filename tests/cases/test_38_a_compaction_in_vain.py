@@ -16,7 +16,7 @@ SAYS = "I read on. " * 25  # what only a summary can take away
 
 @pytest.mark.req("AG-12")
 def test_summaries_longer_than_what_they_replace_are_asked_for_ever_less(tmp_path: Path) -> None:
-    model = Scribe(120, says=SAYS, note=Turn(text="word " * 20_000))
+    model = Scribe(130, says=SAYS, note=Turn(text="word " * 20_000))
     store = f"sqlite:///{tmp_path / 't.db'}"
 
     async def test(made: Runtime) -> None:
@@ -36,7 +36,7 @@ def test_summaries_longer_than_what_they_replace_are_asked_for_ever_less(tmp_pat
     in_runtime(store, tmp_path, test)
     asked = [at for at, body in enumerate(model.seen) if is_summary(body)]
     gaps = [after - before for before, after in pairwise(asked[2:])]
-    assert len(gaps) == 4, "trials, of 120 turns"
+    assert len(gaps) == 4, "trials, of 130 turns"
     assert gaps[3] > 1.5 * gaps[2] > gaps[1]
 
 

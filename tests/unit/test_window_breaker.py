@@ -109,7 +109,7 @@ def test_the_breaker_outlives_a_resume_and_a_persons_run_closes_it(by_person: bo
     store = f"sqlite:///{tmp_path / 't.db'}"
 
     async def test(made: Runtime) -> None:
-        session = await made.start(loop(model, max_turns=23), TASK)
+        session = await made.start(loop(model, max_turns=26), TASK)
         assert (await session.run())["code"] == "limit"
         name, seq = session.execution_id, session.state.seq
         assert session.state.window.open

@@ -61,7 +61,7 @@ class BaselineTaken(Value, frozen=True, kw_only=True):
     note: str = ""  # why there is none, or what changed while nobody was looking
 
 
-class ModelIntended(Value, frozen=True, kw_only=True):
+class ModelIntended(Value, frozen=True, kw_only=True, omit_defaults=True):
     """A request is about to be sent. `reserve` is the most that it can cost (LG-04)."""
 
     call: str

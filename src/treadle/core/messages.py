@@ -1,8 +1,13 @@
-"""What a conversation is made of. A message is a record: its id is its sequence number, `parent` the message before it (a tree)."""
+"""What a conversation is made of. A message is a record: its id is its sequence number, `parent` the message before it (a tree).
+
+What every turn stores leaves out fields that are at their defaults: they would be a tenth of a store.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Literal
+
+from msgspec import field
 
 from .usage import NO_USAGE, Usage
 from .values import Value
@@ -33,7 +38,7 @@ clamp  early turns are left out without a summary: the last resort before a requ
 Cause = Literal["pressure", "person", "guard", "overflow"]
 
 
-class ToolCall(Value, frozen=True, kw_only=True):
+class ToolCall(Value, frozen=True, kw_only=True, omit_defaults=True):
     """One call of a response. It is known by `(turn, index)`, since providers' ids are not unique."""
 
     id: str
@@ -43,12 +48,12 @@ class ToolCall(Value, frozen=True, kw_only=True):
     problem: str = ""  # of an invalid call: what is wrong, with the path
 
 
-class ToolResult(Value, frozen=True, kw_only=True):
+class ToolResult(Value, frozen=True, kw_only=True, omit_defaults=True):
     """What the model is told of one call. A large output is clipped here and kept whole in `blob` (AG-16)."""
 
     id: str
     content: str
-    status: ResultStatus = "ok"
+    status: ResultStatus = field(default_factory=lambda: "ok")  # from a factory: it is always written
     changed: tuple[str, ...] = ()  # workspace-relative paths that the call changed
     blob: str = ""  # content address of the whole output, where it was clipped
     error: str = ""  # class of a failure, one of ToolErrorKind (AG-09)
@@ -71,7 +76,7 @@ class MapGiven(Value, frozen=True, kw_only=True):
     none: str = ""  # why there is none
 
 
-class Prompted(Value, frozen=True, kw_only=True):
+class Prompted(Value, frozen=True, kw_only=True, omit_defaults=True):
     """A message to the model that is no tool result."""
 
     parent: int | None
@@ -81,7 +86,7 @@ class Prompted(Value, frozen=True, kw_only=True):
     mounts: tuple[str, ...] = ()  # `skill:NAME` and `rule:ID` whose bodies it holds
 
 
-class ModelResponded(Value, frozen=True, kw_only=True):
+class ModelResponded(Value, frozen=True, kw_only=True, omit_defaults=True):
     """A response with its usage. Durable before any result of its calls is awaited (LG-03)."""
 
     parent: int

@@ -13,7 +13,7 @@ from .compress import Row, compacted
 
 FRAMING = 16  # quarter tokens that a message costs besides its content
 DIGEST_BYTES = 12
-BOOKKEEPING = 160  # bytes of a stored response that are never sent: usage, times, ids
+BOOKKEEPING = 120  # bytes of a stored response that are never sent: usage, times, ids
 
 
 class View:

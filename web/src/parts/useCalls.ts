@@ -4,8 +4,8 @@ import type { Call } from "../api/client";
 import { useLive } from "../state/live";
 import { useUi } from "../state/ui";
 
-interface SpokenCall { id: string; name: string; args: unknown; kind: string; problem: string }
-interface GivenResult { id: string; content: string; status: string; blob: string; changed: string[] }
+interface SpokenCall { id: string; name: string; args: unknown; kind?: string; problem?: string }
+interface GivenResult { id: string; content: string; status: string; blob?: string; changed?: string[] }
 
 export interface SeenCall extends Call {
   seq: number; // record of its result; 0: there is none yet
@@ -29,8 +29,8 @@ export function useCalls(): SeenCall[] {
       id: one.id,
       name: one.name,
       args: one.args,
-      kind: one.kind,
-      problem: one.problem,
+      kind: one.kind ?? "read",
+      problem: one.problem ?? "",
       status: one.problem ? "invalid" : "pending",
       preview: "",
       stored: "",
