@@ -30,6 +30,16 @@ class Usage(Value, frozen=True, kw_only=True, array_like=True):
             cost_usd=self.cost_usd + other.cost_usd,
         )
 
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(
+            input_tokens=self.input_tokens - other.input_tokens,
+            output_tokens=self.output_tokens - other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens - other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens - other.cache_write_tokens,
+            requests=self.requests - other.requests,
+            cost_usd=self.cost_usd - other.cost_usd,
+        )
+
     @property
     def tokens(self) -> int:
         """Input and output together; cached tokens are part of the input."""

@@ -157,8 +157,8 @@ def used_since(account: ChildAccount, rested: Rested, asks: str = "") -> ChildUs
     """What a child has used beyond what its parent knows."""
     return ChildUsed(
         child=account.child,
-        usage=_minus(rested.usage, account.usage),
-        in_doubt=_minus(rested.in_doubt, account.in_doubt),
+        usage=_since(rested.usage, account.usage),
+        in_doubt=_since(rested.in_doubt, account.in_doubt),
         turns=max(0, rested.turns - account.turns),
         asks=asks,
     )
@@ -201,7 +201,7 @@ def _ending(account: ChildAccount, rested: Rested) -> str:
     return f"{head}{output}{changed}"
 
 
-def _minus(now: Usage, then: Usage) -> Usage:
+def _since(now: Usage, then: Usage) -> Usage:
     return Usage(
         input_tokens=max(0, now.input_tokens - then.input_tokens),
         output_tokens=max(0, now.output_tokens - then.output_tokens),

@@ -26,8 +26,8 @@ def evaluate_counters(state: LoopState) -> Counters:
     total, act = state.total, state.act
     return Counters(
         turns=total.turns - act.turns,
-        usage=_minus(total.usage, act.usage),
-        in_doubt=_minus(total.in_doubt, act.in_doubt),
+        usage=total.usage - act.usage,
+        in_doubt=total.in_doubt - act.in_doubt,
         us=total.us - act.us,
     )
 
@@ -94,14 +94,3 @@ def _over(whose: str, limits: Limits | Policy, used: Counters) -> str:
     if limits.max_duration_us is not None and used.us >= limits.max_duration_us:
         return f"{whose} max_time {limits.max_duration_us / 1e6:g} s reached ({used.us / 1e6:.1f} s)"
     return ""
-
-
-def _minus(a: Usage, b: Usage) -> Usage:
-    return Usage(
-        input_tokens=a.input_tokens - b.input_tokens,
-        output_tokens=a.output_tokens - b.output_tokens,
-        cache_read_tokens=a.cache_read_tokens - b.cache_read_tokens,
-        cache_write_tokens=a.cache_write_tokens - b.cache_write_tokens,
-        requests=a.requests - b.requests,
-        cost_usd=a.cost_usd - b.cost_usd,
-    )

@@ -28,7 +28,7 @@ def ended(state: WorkflowState, task: TaskState, **changes: Any) -> tuple[TaskSt
     children = {name: replace(child, reserve=NO_USAGE) for name, child in task.children.items()}
     account: dict[str, Any] = {}
     if held != NO_USAGE:
-        account = {"reserved": minus(state.reserved, held)}
+        account = {"reserved": state.reserved - held}
     if doubt != NO_USAGE:
         account["total"] = replace(state.total, in_doubt=state.total.in_doubt + doubt)
     return replace(task, **({"charges": (), "children": children} | changes)), account
@@ -53,7 +53,7 @@ def on_usage(state: WorkflowState, e: ev.UsageCharged) -> WorkflowState:
     """Usage is counted, and the charge that it settles is no longer held."""
     task = inside(state, e.task)
     settled = [c for c in task.charges if e.receipt and c.receipt == e.receipt]
-    reserved = minus(state.reserved, sum((c.reserve for c in settled), NO_USAGE)) if settled else state.reserved
+    reserved = state.reserved - sum((c.reserve for c in settled), NO_USAGE) if settled else state.reserved
     task = replace(task, charges=tuple(c for c in task.charges if c not in settled)) if settled else task
     return put(
         state,
@@ -88,7 +88,7 @@ def on_child_charged(state: WorkflowState, e: ev.ChildCharged) -> WorkflowState:
         state,
         seq=state.seq + 1,
         total=replace(total, usage=total.usage + e.usage, in_doubt=plus(total.in_doubt, e.in_doubt)),
-        reserved=minus(state.reserved, old.reserve),
+        reserved=state.reserved - old.reserve,
         incomplete=state.incomplete or e.incomplete,
         **{where: tasks},
     )
@@ -97,15 +97,3 @@ def on_child_charged(state: WorkflowState, e: ev.ChildCharged) -> WorkflowState:
 def plus(a: Usage, b: Usage) -> Usage:
     """The sum, without making a new value for nothing."""
     return a if b == NO_USAGE else a + b
-
-
-def minus(a: Usage, b: Usage) -> Usage:
-    """What is left of `a`."""
-    return Usage(
-        input_tokens=a.input_tokens - b.input_tokens,
-        output_tokens=a.output_tokens - b.output_tokens,
-        cache_read_tokens=a.cache_read_tokens - b.cache_read_tokens,
-        cache_write_tokens=a.cache_write_tokens - b.cache_write_tokens,
-        requests=a.requests - b.requests,
-        cost_usd=a.cost_usd - b.cost_usd,
-    )

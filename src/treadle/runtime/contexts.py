@@ -18,7 +18,6 @@ from treadle.core.usage import NO_USAGE, Usage
 from treadle.core.values import replace
 from treadle.effects.tasks import Given
 from treadle.kernel.workflow import Condition, Perform
-from treadle.kernel.workflow_accounts import minus
 from treadle.kernel.workflow_budget import admission, may_settle, room
 from treadle.kernel.workflow_states import TaskState
 from treadle.ports.speculation import Candidate, Select, Speculated, Validate
@@ -313,8 +312,8 @@ def charge(task: str, child: str, state: TaskState | None, found: ChildState | N
     if state is None or child not in state.children:
         return None
     known = state.children[child]
-    usage = NO_USAGE if found is None else minus(found.usage, known.usage)
-    doubt = NO_USAGE if found is None else minus(found.in_doubt, known.in_doubt)
+    usage = NO_USAGE if found is None else found.usage - known.usage
+    doubt = NO_USAGE if found is None else found.in_doubt - known.in_doubt
     if usage == doubt == known.reserve == NO_USAGE:
         return None
     return ev.ChildCharged(task=task, child=child, usage=usage, in_doubt=doubt)

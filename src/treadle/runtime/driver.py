@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, cast
+from typing import Literal
 
 import anyio
 
@@ -21,6 +21,7 @@ from treadle.ports.clock import Clock, CrashPoints
 
 from .host import JournalHost
 from .journal import Journal
+from .raised import first_error
 
 Rest = act.Finish | act.Wait
 INTENTS = (act.IntendModel, act.IntendCompaction)
@@ -98,7 +99,7 @@ class Driver:
                 rests.append(await self._circle())
                 group.cancel_scope.cancel()
         except BaseExceptionGroup as errors:
-            raise _only(errors) from None
+            raise first_error(errors) from None
         return rests[0]
 
     async def _circle(self) -> Rest:
@@ -272,11 +273,3 @@ class Driver:
 
 def _may_yield(state: LoopState) -> bool:
     return at_boundary(state) or may_yield(state)
-
-
-def _only(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The one error of a task group that had one."""
-    first: BaseException = errors.exceptions[0]
-    while isinstance(first, BaseExceptionGroup):
-        first = cast("BaseExceptionGroup[BaseException]", first).exceptions[0]
-    return first

@@ -23,6 +23,7 @@ from treadle.ports.clock import Clock, CrashPoints
 from treadle.ports.task import ChildPaused, QuotaPause
 
 from .contexts import HostedContext, Shared, charge
+from .raised import first_error
 
 INBOX_S = 0.3  # how long a request from outside may lie unread while tasks run
 Action = wf.Perform | wf.Condition
@@ -396,11 +397,3 @@ class WorkflowDriver:
             else:
                 journal.emit(event, taken=posted.id)
             self._wake.set()
-
-
-def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The one error of a task group that had one."""
-    first: BaseException = errors.exceptions[0]
-    while isinstance(first, BaseExceptionGroup):
-        first = cast("BaseExceptionGroup[BaseException]", first).exceptions[0]
-    return first
