@@ -14,6 +14,7 @@ const SMALL: Record<string, Spot> = {
 const FLOWS: [string, string, string, string][] = [
   ["perceive", "reason", "sr", "tl"], ["foundation", "reason", "st", "tb"], ["reason", "act", "sr", "tl"], ["act", "verify", "sb", "tt"], ["verify", "learn", "sb", "tr"],
 ];
+const SMALL_FLOWS: typeof FLOWS = [["perceive", "reason", "sr", "tl"], ["foundation", "reason", "sr", "tl"], ["reason", "act", "sb", "tt"], ["act", "verify", "sb", "tt"], ["verify", "learn", "sb", "tt"]];
 
 export function draw(spec: Spec, findings: Finding[], small: boolean): { nodes: Node[]; edges: Edge[] } {
   const nodes: Node[] = [];
@@ -79,7 +80,7 @@ function ways(spec: Spec, placed: boolean, small: boolean): Edge[] {
   }));
   const drawn = { type: "way", deletable: false, selectable: false, focusable: false };
   if (placed) edges.push({ id: "start-planning", source: "start", target: "planning", targetHandle: "tl", data: { state: "legal" }, ...drawn });
-  for (const [source, target, sourceHandle, targetHandle] of FLOWS)
+  for (const [source, target, sourceHandle, targetHandle] of small ? SMALL_FLOWS : FLOWS)
     if (isPlaced(spec, source) && isPlaced(spec, target)) edges.push({ id: `flow-${source}-${target}`, source, target, sourceHandle, targetHandle, data: { state: "idle" }, ...drawn });
   return edges;
 }

@@ -1,8 +1,9 @@
 // Every setting of the selected stage, made from the schema of the loop file; and the file itself: load, save, duplicate, run.
 import { useEffect, useState } from "react";
-import { STAGES, type Stage } from "../graph/stages";
+import { STAGES, STATE_LABEL, type Stage, type StateName } from "../graph/stages";
 import { isPlaced, PLACEABLE, remove, SECTION, setField, SWITCH, useCompose, type SchemaField, type Section } from "../state/compose";
 import { useUi } from "../state/ui";
+import { useLayout } from "./useLayout";
 import type { Finding } from "../api/client";
 
 const DEFS: Record<string, string> = { control: "Control", foundation: "Foundation", perceive: "Perceive", reason: "Reason", act: "Act", verify: "Verify", learn: "Learn" };
@@ -19,9 +20,22 @@ export function ComposeForm({ run }: { run(): void }) {
   const values = (spec[section] ?? {}) as Section;
   const stage = (own ? selected : section) as Stage;
   const wrong = findings.filter((one) => one.severity !== "warning").length;
-  const canRun = wrong === 0;
+  const empty = ![...PLACEABLE, "planning"].some((one) => isPlaced(spec, one));
+  const canRun = wrong === 0 && !empty;
+  const phone = useLayout() === "phone";
+  const [open, setOpen] = useState(false);
+  const title = STATE_LABEL[selected as StateName] ?? STAGES[stage]?.label ?? section;
+  const verdict = wrong ? `${wrong} to mend` : findings.length ? `${findings.length} worth a thought` : empty ? "nothing drawn yet" : "sound";
+  const bar = phone && (
+    <div className="formbar">
+      <button aria-expanded={open} onClick={() => setOpen(!open)}><span className="grab" /><b>{open ? "Back to the canvas" : title}</b>{!open && <em className={wrong ? "error" : findings.length ? "warning" : empty ? "none" : ""}>{verdict}</em>}</button>
+      {!open && <button className="good" disabled={!canRun} onClick={run}>Start</button>}
+    </div>
+  );
+  if (phone && !open) return <section className="form" aria-label="Settings">{bar}</section>;
   return (
-    <section className="form" aria-label="Settings">
+    <section className={`form ${phone ? "sheeted" : ""}`} aria-label="Settings">
+      {bar}
       <div className="row">
         <select aria-label="Loop files" value={name} onChange={(e) => (e.target.value ? void load(e.target.value) : fresh())}>
           <option value="">new loop</option>
@@ -30,13 +44,13 @@ export function ComposeForm({ run }: { run(): void }) {
       </div>
       <label className="field"><span>Name</span><input value={spec.name ?? ""} maxLength={100} onChange={(e) => setField("", "name", e.target.value)} /></label>
       <label className="field"><span>Task</span><textarea rows={3} value={spec.task ?? ""} onChange={(e) => setField("", "task", e.target.value)} /></label>
-      <h2>{STAGES[stage]?.label ?? section}</h2>
+      <h2>{title}</h2>
       <p className="quiet">{STAGES[stage]?.means}</p>
       {shown.map(([key, field]) => (
         <Field key={`${section}.${key}`} name={key} field={field} value={values[key]} mark={markOf(findings, `${section}.${key}`)} set={(value) => setField(section, key, value)} />
       ))}
       {PLACEABLE.includes(selected) && isPlaced(spec, selected) && <button onClick={() => remove(selected)}>Take it off the canvas</button>}
-      <h3>{wrong ? "To mend" : findings.length ? "Worth a thought" : "Checks"}<em>{findings.length || "sound"}</em></h3>
+      <h3>{wrong ? "To mend" : findings.length ? "Worth a thought" : "Checks"}<em>{findings.length || verdict}</em></h3>
       <ul className="findings">
         {findings.map((one, at) => <li key={at} className={one.severity}><code>{one.line}:{one.column}</code> {one.message}</li>)}
       </ul>

@@ -88,6 +88,7 @@ function Composer() {
       <main className="stagearea" aria-label="Canvas of the loop file" style={{ position: "relative" }}>
         <Canvas
           locked={false}
+          autoPanOnConnect={!small}
           nodes={nodes}
           edges={[...drawn.edges, ...(refused ? [refused] : []), ...(link ? [{ id: "linking", source: link.from, target: link.to, ...ACROSS, type: "way", data: { state: "active" } } as Edge] : [])]}
           onNodesChange={changed}
