@@ -6,6 +6,20 @@ import pytest
 
 from support.watching import Loop, node
 
+INSIDE = """async (name) => {
+  const box = (one) => document.querySelector(one).getBoundingClientRect();
+  for (let n = 0; n < 120; n++) {
+    const [a, all] = [box(name), box('.react-flow')];
+    if (a.left >= all.left && a.right <= all.right && a.top >= all.top && a.bottom <= all.bottom) return true;
+    await new Promise((go) => requestAnimationFrame(go));
+  }
+  return false;
+}"""
+NEAR = """([name, x, y]) => {
+  const a = document.querySelector(name).getBoundingClientRect();
+  return Math.hypot(a.x + a.width / 2 - x, a.y + a.height / 2 - y) < 12;
+}"""
+
 
 @pytest.fixture
 def compose(loop: Loop) -> Loop:
@@ -14,6 +28,15 @@ def compose(loop: Loop) -> Loop:
     loop.page.get_by_role("button", name="Compose", exact=True).click()
     loop.page.get_by_text("Drag Planning here").wait_for()
     return loop
+
+
+def _way(loop: Loop, source: str, target: str) -> tuple[float, float]:
+    """How far it is from the handle of one to that of another."""
+    (x, y), (to_x, to_y) = (
+        loop.hands.middle(f"{node(name)} .{kind}.connectable")
+        for name, kind in ((source, "source"), (target, "target"))
+    )
+    return to_x - x, to_y - y
 
 
 @pytest.mark.req("CV-01", "CV-02")
@@ -30,6 +53,10 @@ def test_planning_is_the_one_entry_and_edges_are_those_of_the_table(compose: Loo
     x, y = hands.middle("[data-palette=planning]")
     hands.pull("[data-palette=planning]", area[0] - x, area[1] - y)
     page.wait_for_selector(".anchor.armed")
+    hands.pull(f"{node('completed')} .source.connectable", *_way(compose, "completed", "planning"))
+    page.wait_for_selector(".way.illegal", state="attached")
+    page.locator(".toast.bad", has_text="It is an end: nothing leads out of it.").wait_for()
+    page.wait_for_selector(".way.illegal", state="detached")
     hands.drag(
         hands.middle(f"{node('executing')} .source.connectable"), hands.middle(f"{node('failed')} .target.connectable")
     )
@@ -64,3 +91,27 @@ def test_a_way_from_tools_to_recovery_has_the_class_of_error(compose: Loop) -> N
     page.keyboard.press("Enter")
     compose.panel("kind").get_by_role("button", name="permission").press("Enter")
     page.locator(".way-label.deterministic", has_text="permission").wait_for()
+
+
+@pytest.mark.req("CV-21")
+def test_what_is_dragged_off_the_canvas_is_not_lost(compose: Loop) -> None:
+    page, hands = compose.page, compose.hands
+    x, y = hands.middle("[data-palette=act]")
+    hands.pull("[data-palette=act]", 1300 - x, 300 - y)
+    hands.pull("[data-palette=act]", -x + 2, 0)
+    assert page.locator(node("act")).count() == 0, "let go beside the canvas, it is not placed"
+    for name in ("planning", "act"):
+        page.locator(f"[data-palette={name}]").press("Enter")
+    page.wait_for_selector(node("act"))
+    left = hands.middle(".react-flow")[0] * 2
+    for drag in (
+        lambda: hands.pull(node("act"), 0, -2_000),
+        lambda: hands.drag(hands.middle(node("act")), (left + 900, 5)),
+    ):
+        before = hands.middle(node("act"))
+        drag()
+        page.get_by_role("button", name="Show all").click()
+        assert page.evaluate(INSIDE, node("act"))
+        page.get_by_role("button", name="Undo").click()
+        page.get_by_role("button", name="Show all").click()
+        page.wait_for_function(NEAR, arg=[node("act"), *before])

@@ -84,6 +84,8 @@ def test_pinching_the_hub_shows_dials_that_retune_the_guards(planned: Loop) -> N
 
 @pytest.mark.req("CV-10")
 def test_holding_the_hub_pins_and_a_pin_is_forked(planned: Loop) -> None:
+    first = planned.name
+
     def pins(count: int) -> None:
         planned.page.wait_for_function("(n) => document.querySelectorAll('.bead.pinned').length === n", arg=count)
 
@@ -101,6 +103,12 @@ def test_holding_the_hub_pins_and_a_pin_is_forked(planned: Loop) -> None:
     planned.page.wait_for_function("(old) => !location.hash.includes(old)", arg=planned.name)
     planned.name = planned.page.evaluate("location.hash.split('/').pop()")
     assert planned.until("d.live.status === 'waiting-input'")["plan"]["steps"]
+    family = planned.page.locator(".family .kin")
+    planned.page.locator(".family [aria-current]", has_text="fork at").wait_for()
+    family.first.click()  # the line above the canvas leads back
+    planned.page.wait_for_function("(old) => location.hash.endsWith(old)", arg=first)
+    planned.page.locator(".family .kin:first-child[aria-current]").wait_for()
+    assert family.count() == 2
 
 
 @pytest.mark.req("CV-03", "CV-04")

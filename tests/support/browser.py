@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,10 +30,16 @@ PLAN = Turn(
 ASK = Turn(calls=(("ask_person", {"question": "which?", "choices": ["a", "b"]}),))
 CHIPS = Turn(calls=(("run_command", {"command": "seq 1 20000"}), ("edit_file", {"path": "config.py"})))
 DONE = Turn(text="done", calls=(("finish", {"summary": "did it"}),))
+LOOK = Turn(calls=(("list_dir", {}),))
+FLOOD = Turn(calls=(("run_command", {"command": "yes 0123456789 | head -c 50000000"}),))
+PACE_S = 0.25  # of a model that leaves a hand time to hold a button
 SCRIPTS = {"PLANNED": (PLAN, ASK, DONE), "CHIPS": (Turn(calls=(("list_dir", {}),)), CHIPS), "FINE": (DONE,)}
+SCRIPTS |= {"FLOOD": (FLOOD,), "PACED": (*[LOOK] * 6, DONE)}
 LOOPS = {
     "PLANNED": "control: {plan: true}\nverify: {check: 'true'}\n",
     "CHIPS": "control: {max_turns: 2}\nact: {on_invalid: run_valid}\nverify: {check: 'true'}\n",
+    "FLOOD": "control: {max_turns: 1}\nverify: {check: 'true'}\n",
+    "PACED": "control: {max_rounds: 9}\nverify: {check: 'false'}\n",
     "FINE": "verify: {check: 'true'}\n",
 }
 
@@ -40,6 +47,8 @@ LOOPS = {
 def answer(body: dict[str, Any]) -> Turn:
     """By the word in the task; the sample loop of the studio otherwise, without its pauses."""
     said = str(body["messages"])
+    if "PACED" in said:
+        time.sleep(PACE_S)
     script = next((turns for name, turns in SCRIPTS.items() if name in said), None)
     if script is None:
         return studio.answer(body, pause_s=0)

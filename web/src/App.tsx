@@ -15,6 +15,7 @@ const CompareView = lazy(() => import("./views/CompareView").then((found) => ({ 
 export function App() {
   const view = useUi((s) => s.view);
   const execution = useUi((s) => s.execution);
+  const locked = useLive((s) => s.connection === "locked");
   const root = useRef<HTMLDivElement>(null);
   useEffect(follow, []);
   useEffect(() => listen(root.current!), []);
@@ -24,6 +25,7 @@ export function App() {
   return (
     <div className="app" data-view={view} ref={root}>
       <TopBar />
+      {locked && <p className="notice" role="alert">This page&rsquo;s link is no longer good: the studio was started anew. Open the link that it has printed, and this page goes on.</p>}
       <Broken key={view}>
         <Suspense fallback={<main className="empty" aria-busy="true" />}>
           {view === "fleet" && <FleetView />}

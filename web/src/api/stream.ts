@@ -1,7 +1,7 @@
 // Server-sent events: batches, resumed by the browser with Last-Event-ID; a gap is told, and the reader fills it from the ledger.
 import type { LogEvent } from "./client";
 
-export type Connection = "connecting" | "live" | "lost";
+export type Connection = "connecting" | "live" | "lost" | "locked"; // locked: it answers, and does not know this page any more
 
 export interface StreamHandlers {
   events(batch: LogEvent[]): void;
@@ -10,6 +10,7 @@ export interface StreamHandlers {
   connection(state: Connection): void;
 }
 
+const AGAIN_MS = 1500;
 const DRAWN_MS = 33; // what comes within two frames is drawn at once
 
 /** Opens the stream; the function returned closes it. A page that comes back to the front reads on at once. */
@@ -46,10 +47,11 @@ export function openStream(handlers: StreamHandlers): () => void {
     };
     source.onerror = () => {
       handlers.connection("lost");
-      if (source?.readyState === EventSource.CLOSED) {
-        clearTimeout(timer);
-        timer = window.setTimeout(open, 1500);
-      }
+      if (source?.readyState !== EventSource.CLOSED) return;
+      clearTimeout(timer);
+      timer = window.setTimeout(open, AGAIN_MS);
+      // A studio that was started anew has another token: that is no matter of waiting.
+      fetch("/api/studio").then((found) => { if (found.status === 401) handlers.connection("locked"); }, () => undefined);
     };
   };
 

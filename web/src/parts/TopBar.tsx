@@ -54,6 +54,7 @@ export function TopBar() {
 }
 
 function Liveness({ connection, status }: { connection: string; status: string }) {
+  if (connection === "locked") return <span className="live off"><i />Locked</span>;
   if (connection !== "live") return <span className="live off"><i />{connection === "lost" ? "Reconnecting" : "Connecting"}</span>;
   if (status === "waiting-input") return <span className="live you"><i />Your turn</span>;
   if (status === "running" || !status) return <span className="live"><i />Live</span>;

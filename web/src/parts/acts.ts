@@ -31,8 +31,8 @@ export async function act(wish: Wish, more: Record<string, unknown> = {}): Promi
     return granted.execution_id;
   } catch (error) {
     const problem = error as Problem;
-    toast("bad", problem.status === 409 ? `${problem.message}` : problem.message);
-    if (problem.status === 409) await refresh();
+    toast("bad", problem.message);
+    if (problem.status === 409 || problem.status === 404) await refresh(); // somebody was quicker, or has deleted it
     return "";
   }
 }

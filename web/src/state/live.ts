@@ -73,7 +73,7 @@ export const useLive = create<Live>((set, get) => ({
       if (detail.head < (get().events.at(-1)?.seq ?? 0)) soon();
       set({ detail, events: merged(get().events, page.events), problem: "", states: { ...get().states, [id]: newest(detail.live, get().states[id]) } });
     } catch (error) {
-      if (get().id === id) set({ problem: said(error) });
+      if (get().id === id) set({ problem: said(error), ...(error instanceof Problem && error.status === 404 ? { detail: null } : {}) });
     }
   },
   older: async () => {
@@ -197,14 +197,17 @@ export function follow(): () => void {
       if (before === "live" && connection === "lost") {
         const last = useLive.getState().events.at(-1)?.seq;
         useUi.getState().say(`Connection lost${last ? ` after event ${last}` : ""}. Trying again.`);
-      } else if (before === "lost" && connection === "live") {
+      } else if (before !== "live" && before !== "connecting" && connection === "live") {
         useUi.getState().say("Connected again.");
         void useLive.getState().refresh();
         void useLive.getState().loadFleet();
       }
     },
   });
-  return () => { clearInterval(timer); close(); };
+  // What lay in the background may have been deleted meanwhile, of which no event tells.
+  const seen = () => { if (!document.hidden) void useLive.getState().refresh(); };
+  document.addEventListener("visibilitychange", seen);
+  return () => { clearInterval(timer); document.removeEventListener("visibilitychange", seen); close(); };
 }
 
 export const colourOf = (one: Pick<Execution, "status" | "colour">): string => one.colour ?? "grey";
