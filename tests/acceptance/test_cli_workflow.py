@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from pathlib import Path
@@ -187,8 +188,11 @@ def test_a_running_workflow_is_answered_and_cancelled_by_other_processes(tmp_pat
     cli = home(tmp_path)
     process = cli.start("run", "release:living", "--json")
     wait_for(process, "name: begins")
-    while not cli.documents()[0]["pending"] and "name.q1" not in cli("show", "last").out:
+    while "waits" not in (listed := cli.documents()[0]):
         assert process.poll() is None
+    assert (listed["status"], listed["waits"][0]["request_id"]) == ("running", "name.q1")
+    assert "running, a question (name)" in cli("ls").out
+    assert "next     treadle answer" in cli("why", "last").out
     answered = cli("answer", "last", "ada")
     assert "given to the process that runs it" in answered.err
     wait_for(process, "name: done")
@@ -219,7 +223,8 @@ from treadle import Agent, Loop, RunTask, Workflow
 
 agent = Agent(model="openai:scripted", base_url=os.environ["ENDPOINT"], api_key="k", price="1,1")
 loop = Loop(name="inner", act=agent, evaluate="grep -q 42 answer.txt", workspace=".")
-workflow = Workflow("quota", (RunTask("inner", loop, input="Write the answer"),))
+middle = Workflow("middle", (RunTask("loop", loop, input="Write the answer"),))
+workflow = Workflow("quota", (RunTask("inner", middle),))
 """
 
 
@@ -245,15 +250,23 @@ def test_a_quota_pause_of_a_loop_inside_survives_a_kill_and_goes_on_when_it_is_d
     with ScriptedEndpoint(script) as endpoint:
         cli.environ["ENDPOINT"] = endpoint.url
         process = cli.start("run", "limited:workflow")
-        while not (listed := cli.documents()) or listed[0]["status"] != "paused":
+        while not (listed := cli.documents()) or "waits" not in listed[-1]:
             assert process.poll() is None
+        assert "running, quota until " in cli("ls").out
         process.kill()
         process.communicate()
-        assert "paused, quota, until " in cli("ls").out
+        page = cli("ls").out
+        assert "paused, quota, until " in page
+        assert re.search(r"running \(owner gone: resume\), quota until [\d:]+ \(inner\)", page)
+        assert "inner waits for quota until " in cli("show", listed[-1]["execution_id"]).out
+        why = cli("why", listed[-1]["execution_id"], "--json").document
+        (waits,) = why["waits"]
+        assert (waits["for"], waits["child"]) == ("quota", listed[0]["execution_id"]), "the innermost is named"
         asked = len(endpoint.requests)
         resumed = cli("resume", "last", "--json")
         assert asked == 2
         until_us = listed[0]["pending"]["until_us"]
+        assert waits["until_us"] == until_us
         assert time.time_ns() // 1000 >= until_us, "it went on before the quota was there again"
     assert (resumed.code, resumed.document["status"]) == (0, "done"), resumed.err
     assert resumed.document["usage"]["requests"] == 3

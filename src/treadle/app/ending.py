@@ -50,7 +50,8 @@ def _at_work(rest: Rest, name: str, state: AnyState, store: str) -> Rest:
     if isinstance(state, LoopState):
         doing = under_way(state)
         why = f"{whereabouts(state)}{f': waits for {doing}' if doing else ''}"
-    return rest._replace(why=why, next=f"treadle watch {name}{flag}")
+    asked = isinstance(state, WorkflowState) and state.asking
+    return rest._replace(why=why, next=rest.next if asked else f"treadle watch {name}{flag}")
 
 
 def _at_rest(execution_id: str, state: AnyState, store: str, short_id: str) -> Rest:

@@ -19,6 +19,8 @@ from treadle.runtime.journal import load_state
 from treadle.runtime.workflow_document import document as workflow_document
 from treadle.runtime.workflow_journal import KIND, load_workflow
 
+from .waits import with_waits
+
 AnyState = LoopState | WorkflowState
 UNREADABLE = (LedgerTooNew, LedgerDamaged)  # one execution's fault, a newer Treadle's perhaps; the others go on
 CHILD_ID = 16  # characters; ids that were drawn by chance are shorter
@@ -61,17 +63,21 @@ def document_of(execution_id: str, state: AnyState, *, signal: str = "") -> dict
 async def listing(ledger: Ledger, *, limit: int | None = None, status: str = "") -> list[Listed]:
     """Newest first, at most `limit`. One that was killed before its first record was never started and is left out."""
     found: list[Listed] = []
+    seen: dict[str, dict[str, Any]] = {}  # what is filtered out may run inside what is not, and is newer
     rows = await ledger.rows(limit=None if status else limit)
     for row in rows:
         try:
             entry = await listed(ledger, row)
         except UNREADABLE as error:
             entry = _unreadable(row, error)
+        if entry is not None:
+            seen[entry.document["execution_id"]] = entry.document
         if entry is not None and status in ("", entry.document["status"]):
             found.append(entry)
         if limit is not None and len(found) >= limit:
             break
     parents = await parents_of(ledger, [one.document["execution_id"] for one in found])
+    found = [one._replace(document=with_waits(one.document, seen.get)) for one in found]
     return [_inside(one, parents.get(one.document["execution_id"])) for one in found]
 
 

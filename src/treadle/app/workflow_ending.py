@@ -50,7 +50,7 @@ def next_command(execution_id: str, state: WorkflowState, *, store: str = "") ->
     flag = f" --store {shlex.quote(store)}" if store else ""
     name = f"{execution_id}{flag}"
     status, code = standing(state)
-    if status == "waiting-input":
+    if status == "waiting-input" or (status == "running" and state.asking):
         return _answering(execution_id, questions(state), flag)
     if status == "stopped" and state.failed:
         return _inside_stopped(state, name, flag)

@@ -14,7 +14,7 @@ from treadle.settings import guard_thresholds
 
 from .values import whole
 
-__all__ = ["Namespace", "Parser"]
+__all__ = ["Namespace", "Parser", "Words"]
 
 Run = Callable[[Namespace], int]
 
@@ -34,6 +34,18 @@ class Thresholds(argparse.Action):
     ) -> None:
         known: dict[str, int] = getattr(namespace, self.dest) or {}
         setattr(namespace, self.dest, {**known, **guard_thresholds(values)})
+
+
+class Words(argparse.Action):
+    """Takes words that say something. ConfigurationError where what was typed is empty: that is not the same as nothing."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        """Keeps them without white space around."""
+        if not (said := str(values).strip()):
+            raise ConfigurationError(f"{option_string} is empty: say something, or leave it out.")
+        setattr(namespace, self.dest, said)
 
 
 class Parser(argparse.ArgumentParser):
@@ -104,12 +116,12 @@ class Parser(argparse.ArgumentParser):
     def actor(self) -> Self:
         """Who says something."""
         return self.option(
-            "--as", dest="actor", metavar="NAME", default="", help="who says so (default: your user name)"
+            "--as", dest="actor", metavar="NAME", action=Words, default="", help="who says so (default: your user name)"
         )
 
     def reason(self, what: str) -> Self:
         """Why it is said."""
-        return self.option("--reason", metavar="TEXT", default="", help=what)
+        return self.option("--reason", metavar="TEXT", action=Words, default="", help=what)
 
     def round(self) -> Self:
         """One round of it."""

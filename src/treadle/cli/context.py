@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from .arguments import Namespace, Parser
-from .person import user_name
+from .person import speaker
 from .values import one_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def context(given: Namespace) -> int:
     if given.compact is None:
         anyio.run(partial(_show, where, given.execution, json=given.json))
     else:
-        anyio.run(partial(_compact, where, given.execution, given.compact, given.actor or user_name(), json=given.json))
+        anyio.run(partial(_compact, where, given.execution, given.compact, speaker(given.actor), json=given.json))
     return 0
 
 

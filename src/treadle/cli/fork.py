@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from .arguments import Namespace, Parser
-from .person import user_name
+from .person import speaker
 from .values import whole
 
 if TYPE_CHECKING:
@@ -34,9 +34,7 @@ def fork(given: Namespace) -> int:
     """Makes it, and prints its id."""
     from .place import place
 
-    anyio.run(
-        partial(_fork, place(given.store), given.execution, given.at, given.actor or user_name(), json=given.json)
-    )
+    anyio.run(partial(_fork, place(given.store), given.execution, given.at, speaker(given.actor), json=given.json))
     return 0
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import anyio
 
 from .arguments import Namespace, Parser
-from .person import user_name
+from .person import speaker
 from .values import seconds
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def change(given: Namespace, *, op: Literal["grant", "revoke"]) -> int:
     if given.scope not in ("turn", "step", "loop"):
         raise ConfigurationError(f"--scope {given.scope!r} is none of turn, step and loop.")
     wish = ChangeLease(
-        actor=given.actor or user_name(),
+        actor=speaker(given.actor),
         op=op,
         capability=given.capability,
         scope=given.scope,

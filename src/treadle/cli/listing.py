@@ -115,8 +115,12 @@ def status_words(document: dict[str, Any]) -> tuple[str, str]:
 
     status, code = document["status"], document["code"]
     if status == "running":
+        from treadle.app.waits import words
+
+        waits = words(document.get("waits", []), moment)
         alive = document.get("owner_alive", True)
-        return ("running", STYLES["blue"]) if alive else ("running (owner gone: resume)", STYLES["amber"])
+        label, style = ("running", "blue") if alive else ("running (owner gone: resume)", "amber")
+        return f"{label}, {waits}" if waits else label, STYLES[style]
     if status == "unreadable":
         return "unreadable (see show)", STYLES["red"]
     label = status if code in (status, "") else f"{status}, {code}"

@@ -24,7 +24,7 @@ from .listing import status_words
 from .output import STYLES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from treadle.core.messages import ToolCall, ToolResult
     from treadle.kernel.states import LoopState
@@ -70,7 +70,12 @@ def _head(console: Console, row: ExecutionRow, rest: Rest, where: str, parent: s
 
 
 def print_workflow(
-    row: ExecutionRow, state: WorkflowState, children: Mapping[str, str], store: str, parent: str = ""
+    row: ExecutionRow,
+    state: WorkflowState,
+    children: Mapping[str, str],
+    store: str,
+    parent: str = "",
+    waits: Sequence[dict[str, Any]] = (),
 ) -> None:
     """The page of a workflow: its graph, and what is asked."""
     from treadle.runtime.workflow_document import document
@@ -90,6 +95,7 @@ def print_workflow(
     pending = document(row.execution_id, state)["pending"]
     if pending and pending["until_us"] is not None:
         _say(console, f"goes on at {moment(pending['until_us'])}")
+    _waits(console, waits)
     _say(console, "\nTasks", "bold")
     table, left_out = drawn(state, children, alive=row.owner_alive)
     console.print(table)
@@ -98,15 +104,35 @@ def print_workflow(
     _say(console, f"\nNext: {rest.next}")
 
 
-def print_why_workflow(state: WorkflowState, rest: Rest, artifact: str | None) -> None:
+def _waits(console: Console, waits: Sequence[dict[str, Any]]) -> None:
+    """What it waits for although it runs."""
+    from treadle.app.waits import sentence
+
+    from .listing import moment
+
+    for one in waits:
+        inside = f" (in {one['child']})" if one["child"] else ""
+        _say(console, f"{sentence(one, moment)}{inside}")
+        if one["prompt"]:
+            _block(console, one_line(one["prompt"], SHOWN_WIDTH))
+
+
+def print_why_workflow(
+    state: WorkflowState, rest: Rest, artifact: str | None, waits: Sequence[dict[str, Any]] = ()
+) -> None:
     """Outcome, evidence, what is asked, which tasks failed, next command."""
     from treadle.runtime.workflow_document import questions
+
+    from .listing import moment
 
     console = _console()
     _say(console, rest.label, f"bold {STYLES[rest.colour]}")
     if state.outcome:
         _say(console, f"outcome  {state.outcome}")
-    for asked in questions(state):
+    _waits(console, waits)
+    if state.quota is not None and state.quota.reset_at_us is not None:
+        _say(console, f"goes on  {moment(state.quota.reset_at_us)}")
+    for asked in [] if waits else questions(state):
         _say(console, f"waits    {asked['kind']} {asked['request_id']}")
         _block(console, asked["prompt"])
     for key, failed in state.failed.items():

@@ -6,6 +6,11 @@ import os
 import pwd
 
 
+def speaker(named: str) -> str:
+    """Who says something: who was named, or the user."""
+    return named or user_name()
+
+
 def user_name() -> str:
     """The name of the user; the number where there is none."""
     try:

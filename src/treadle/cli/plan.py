@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from .arguments import Namespace, Parser
-from .person import user_name
+from .arguments import Namespace, Parser, Words
+from .person import speaker
 
 if TYPE_CHECKING:
     from treadle.app.listing import AnyState
@@ -76,7 +76,9 @@ def _said(made: Parser) -> Parser:
 
 
 def _request(made: Parser) -> Parser:
-    return made.option("--request", metavar="ID", help="the request that is meant, so that no later plan is decided")
+    return made.option(
+        "--request", metavar="ID", action=Words, help="the request that is meant, so that no later plan is decided"
+    )
 
 
 def show(given: Namespace) -> int:
@@ -101,7 +103,7 @@ def edit(given: Namespace) -> int:
         where = place(given.store)
         state = anyio.run(partial(_state, where, given.execution))
         steps, digest = edited(state, where.settings.environ), state.plan.digest
-    said = EditPlan(actor=given.actor or user_name(), steps=steps, digest=digest)
+    said = EditPlan(actor=speaker(given.actor), steps=steps, digest=digest)
     return steer(given, lambda _: said)
 
 
@@ -125,7 +127,7 @@ def mark(given: Namespace) -> int:
 
     from .steering import steer
 
-    said = MarkStep(actor=given.actor or user_name(), step=given.step, status=given.status, reason=given.reason)
+    said = MarkStep(actor=speaker(given.actor), step=given.step, status=given.status, reason=given.reason)
     return steer(given, lambda _: said)
 
 
@@ -140,7 +142,7 @@ def _answer(given: Namespace, decision: str, state: AnyState) -> Steering:
         request_id=given.request or asked,
         decision="approve" if decision == "approve" else "reject",
         text=given.reason,
-        actor=given.actor or user_name(),
+        actor=speaker(given.actor),
         end=decision == "reject" and given.end,
     )
     return made

@@ -12,6 +12,7 @@ from .arguments import Namespace, Parser
 from .values import whole
 
 if TYPE_CHECKING:
+    from treadle.app.listing import AnyState
     from treadle.kernel.states import LoopState
     from treadle.kernel.workflow_states import WorkflowState
     from treadle.ports.ledger import ExecutionRow, Ledger, Record
@@ -161,12 +162,28 @@ async def _show_workflow(where: Place, ledger: Ledger, row: ExecutionRow, state:
 
     children = await children_of(ledger, row.execution_id)
     parent = await parent_of(ledger, row.execution_id)
+    document = await _waiting(ledger, row.execution_id, state)
+    waits: list[dict[str, Any]] = document.get("waits", [])
     if json:
         inside = [{"execution_id": child, "task": key} for child, key in children.items()]
         found = await whole_document(ledger, row.execution_id, state)
-        print_json(found | {"children": inside} | ({"parent": parent.execution_id} if parent else {}))
+        print_json(
+            found
+            | ({"waits": waits} if waits else {})
+            | {"children": inside}
+            | ({"parent": parent.execution_id} if parent else {})
+        )
     else:
-        pages.print_workflow(row, state, children, where.named_store, parent.execution_id if parent else "")
+        pages.print_workflow(row, state, children, where.named_store, parent.execution_id if parent else "", waits)
+
+
+async def _waiting(ledger: Ledger, execution_id: str, state: AnyState) -> dict[str, Any]:
+    """Its document, with what it waits for inside."""
+    from treadle.app.listing import document_of
+    from treadle.app.waits import documents_inside, with_waits
+
+    document = document_of(execution_id, state)
+    return with_waits(document, (await documents_inside(ledger, document)).get)
 
 
 async def _show_task(ledger: Ledger, execution_id: str, state: WorkflowState, key: str, *, json: bool) -> None:
@@ -181,7 +198,6 @@ async def _show_task(ledger: Ledger, execution_id: str, state: WorkflowState, ke
 
 async def _why(where: Place, execution: str, *, json: bool) -> None:
     from treadle.app.ending import artifact_path, rest_of
-    from treadle.app.listing import document_of
     from treadle.kernel.states import LoopState
 
     from . import pages
@@ -190,17 +206,17 @@ async def _why(where: Place, execution: str, *, json: bool) -> None:
 
     async with opened(where) as ledger:
         row, state = await found(ledger, execution)
+        said = await _waiting(ledger, row.execution_id, state)
     page = artifact_path(where.settings.state_dir, row.execution_id)
     artifact = str(page) if page.exists() else None
     rest = rest_of(row.execution_id, state, store=where.named_store, owned=row.owner_alive)
     if json:
-        said = document_of(row.execution_id, state)
-        keys = ("execution_id", "status", "code", "pending", "outcome", "guards")
+        keys = ("execution_id", "status", "code", "pending", "waits", "outcome", "guards")
         print_json({**{key: said[key] for key in keys if key in said}, "next": rest.next, "artifact": artifact})
     elif isinstance(state, LoopState):
         pages.print_why(state, rest, artifact)
     else:
-        pages.print_why_workflow(state, rest, artifact)
+        pages.print_why_workflow(state, rest, artifact, said.get("waits", []))
 
 
 async def _last(where: Place, execution: str, call: str | None) -> None:

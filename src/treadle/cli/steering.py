@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import anyio
 
-from .arguments import Namespace, Parser
-from .person import user_name
+from .arguments import Namespace, Parser, Words
+from .person import speaker
 from .values import cost, seconds, whole
 
 if TYPE_CHECKING:
@@ -79,7 +79,9 @@ def _extend_parser(name: str) -> Parser:
 
 
 def _request(made: Parser) -> Parser:
-    return made.option("--request", metavar="ID", help="the question that is meant, so that no later one is answered")
+    return made.option(
+        "--request", metavar="ID", action=Words, help="the question that is meant, so that no later one is answered"
+    )
 
 
 def answer(given: Namespace) -> int:
@@ -101,7 +103,7 @@ def cancel(given: Namespace) -> int:
     """The end of it."""
     from treadle.kernel.steering import Cancel
 
-    said = Cancel(actor=given.actor or user_name(), reason=given.reason)
+    said = Cancel(actor=speaker(given.actor), reason=given.reason)
     return steer(given, lambda _: said)
 
 
@@ -113,7 +115,7 @@ def extend(given: Namespace) -> int:
 
     more = {name: value for name in WORKFLOW_LIMITS if (value := getattr(given, name)) is not None}
     said = Extend(
-        actor=given.actor or user_name(),
+        actor=speaker(given.actor),
         max_rounds=given.max_rounds,
         max_turns=given.max_turns,
         max_cost_usd=given.max_cost,
@@ -172,7 +174,7 @@ def _answer(
 
     def made(state: AnyState) -> Answer:
         request_id = given.request or _only_open(state)
-        return Answer(request_id=request_id, decision=decision, text=text, actor=given.actor or user_name())
+        return Answer(request_id=request_id, decision=decision, text=text, actor=speaker(given.actor))
 
     return made
 

@@ -11,6 +11,8 @@ from treadle.kernel.workflow_states import WorkflowState
 
 from .document import iso, to_json
 
+MOST_WAITS = 20  # that a listing tells of one execution
+
 
 def document(execution_id: str, state: WorkflowState, *, signal: str = "") -> dict[str, Any]:
     """`pending` is the first open question, `questions` are all."""
@@ -27,6 +29,7 @@ def document(execution_id: str, state: WorkflowState, *, signal: str = "") -> di
         "code": code,
         "pending": _quota(quota.message, quota.reset_at_us) if quota else asked[0] if asked else None,
         "questions": asked,
+        **(_under_way(state) if status == "running" else {}),
         "rounds": total.rounds,
         "attempts": total.attempts,
         "turns_taken": total.usage.requests,
@@ -52,6 +55,31 @@ def document(execution_id: str, state: WorkflowState, *, signal: str = "") -> di
         "workspace": "",
         "exit_code": exit_code(status, code, signal=signal),
     }
+
+
+def _under_way(state: WorkflowState) -> dict[str, Any]:
+    """`waits`: what is waited for although the whole runs; `inside`: executions that run in it. Only where there are any."""
+    asked = [question for key in state.asking[:MOST_WAITS] for question in _asked_by(state, key)]
+    waits = [
+        {"for": "answer" if question["kind"] == "question" else "decision", **question}
+        for question in asked[:MOST_WAITS]
+    ]
+    if state.quota is not None:
+        waits.append(_wait("quota", state.quota.task, state.quota.message, state.quota.reset_at_us))
+    if state.timers and not state.running:
+        key, until_us = min(state.timers.items(), key=lambda item: item[1])
+        waits.append(_wait("time", key, "", until_us))
+    inside = [{"execution_id": child, "task": key} for key in state.running for child in state.active[key].children]
+    return ({"waits": waits} if waits else {}) | ({"inside": inside} if inside else {})
+
+
+def _wait(wanted: str, task: str, prompt: str, until_us: int | None) -> dict[str, Any]:
+    return {"for": wanted, "task": task, "child": "", "request_id": "", "prompt": prompt, "until_us": until_us}
+
+
+def _asked_by(state: WorkflowState, key: str) -> list[dict[str, Any]]:
+    questions = state.active[key].questions
+    return [{**_question(one), "task": key, "child": one.child} for one in questions]
 
 
 def with_tasks(found: dict[str, Any], state: WorkflowState) -> dict[str, Any]:
