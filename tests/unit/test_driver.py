@@ -386,7 +386,10 @@ def test_a_changed_definition_is_refused_by_its_parts_and_adopted_only_when_aske
         with pytest.raises(DefinitionChanged) as caught:
             await runtime.resume(session.execution_id, changed, Reopening())
         assert caught.value.parts == ("act prompt",)
-        assert caught.value.stored != caught.value.current
+        assert (
+            f"act prompt changed. Restore it, or adopt the change: treadle resume {session.execution_id} --adopt"
+            in str(caught.value)
+        )
         retuned = a_loop(scripted(PLAN, LOOK, DONE), max_turns=7, max_rounds=99, max_cost_usd=Decimal(3))
         session = await runtime.resume(session.execution_id, retuned, Reopening())
         await session.close()

@@ -42,9 +42,14 @@ class Nesting(Nest):
     """Runs children for the executions of one workflow runtime."""
 
     def __init__(
-        self, home: WorkflowRuntime, guards: Mapping[str, int] | None = None, quota_wait_s: float | None = None
+        self,
+        home: WorkflowRuntime,
+        guards: Mapping[str, int] | None = None,
+        quota_wait_s: float | None = None,
+        *,
+        adopt: bool = False,
     ) -> None:
-        self.home, self.guards = home, guards or {}
+        self.home, self.guards, self.adopt = home, guards or {}, adopt
         self.loops = Runtime(
             home.ledger,
             home.settings,
@@ -54,12 +59,13 @@ class Nesting(Nest):
             quota_wait_s=quota_wait_s,
         )
 
-    def under(self, guards: Mapping[str, int], quota_wait_s: float | None) -> Nesting:
+    def under(self, guards: Mapping[str, int], quota_wait_s: float | None, *, adopt: bool) -> Nesting:
         """For the children of a workflow with these thresholds of guards: what a child says itself comes on top.
 
-        `quota_wait_s`: how long its loops wait in this process for a known reset, as it does itself.
+        `quota_wait_s`: how long its loops wait in this process for a known reset, as it does itself. `adopt`: a person has taken
+        its changed definition on, and with it those of its children.
         """
-        return Nesting(self.home, guards, quota_wait_s)
+        return Nesting(self.home, guards, quota_wait_s, adopt=adopt)
 
     def check(self, what: Any, *, capped: bool) -> Decimal | None:
         """See the port."""
@@ -136,6 +142,7 @@ class Nesting(Nest):
                 state = await self.loops.steer(name, extend)
             how = Reopening(
                 retry_incomplete=retry,
+                adopt=self.adopt,
                 actor="parent",
                 guards=retuned(state, loop.guards),
                 price=state.code == "usage-unavailable" and not self._built(loop).unpriced,
@@ -162,7 +169,7 @@ class Nesting(Nest):
                 state = await home.steer(name, given)
             if (extend := _workflow_extension(state, workflow.budget)) is not None:
                 state = await home.steer(name, [extend])
-            how = Reopening(retry_incomplete=retry, actor="parent")
+            how = Reopening(retry_incomplete=retry, adopt=self.adopt, actor="parent")
             if home.resting(state, how, priced=workflow.price is not None):
                 return
             session = await taken(partial(home.resume, name, workflow), how)

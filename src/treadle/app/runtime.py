@@ -17,7 +17,7 @@ from anyio import CancelScope
 from treadle.core import events as ev
 from treadle.core.child_events import ChildEnded, ChildWoken, ParentSaid
 from treadle.core.endings import RETRY, ending, is_final
-from treadle.core.errors import AnswerRefused, DefinitionChanged, InputError
+from treadle.core.errors import AnswerRefused, InputError
 from treadle.core.scope_events import Isolation
 from treadle.effects.children import used_since
 from treadle.effects.loop import LoopEffects
@@ -42,6 +42,7 @@ from treadle.tools.process import kill_recorded
 
 from .build import Built, build, with_task
 from .children import Family, Parent, ended
+from .identity import refused
 from .inputs import check_input, check_room, dump_input
 from .isolating import Builder, inside, isolated, reopened
 from .stores import lessons_of
@@ -186,10 +187,10 @@ class Runtime:
         check_input(loop, known.state.input_json)
         isolation, restored = await reopened(known.state, self.settings)
         built = self._builder()(loop if isolation is None else inside(loop, known.state), isolation)
-        if (
-            not how.adopt and not known.state.accepted
-        ):  # accepted work is only put away: its scope, with its skills, may be gone
-            _same_definition(known.state.fingerprint, built.fingerprint)
+        told = known.state.fingerprint
+        # Accepted work is only put away: its scope, with its skills, may be gone.
+        if told != built.fingerprint and not how.adopt and not known.state.accepted:
+            raise refused(execution_id, told, built.fingerprint)
         effects = await self._effects(built, execution_id, parent)
         async with _given_up_on_failure(effects):
             journal = await Journal.open(
@@ -406,20 +407,6 @@ def _build(
     settings: Settings, clock: Clock, store: str, lessons: Lessons | None, loop: Loop, isolation: Isolation | None
 ) -> Built:
     return build(loop, settings, clock, store=store, lessons=lessons, isolation=isolation)
-
-
-def _same_definition(stored: dict[str, str], current: dict[str, str]) -> None:
-    if stored == current:
-        return
-    names = sorted(set(stored) | set(current))
-    differ = [name for name in names if stored.get(name) != current.get(name)]
-    raise DefinitionChanged(_one(stored), _one(current), differ)
-
-
-def _one(fingerprint: dict[str, str]) -> str:
-    from hashlib import blake2b
-
-    return blake2b(repr(sorted(fingerprint.items())).encode(), digest_size=16).hexdigest()
 
 
 __all__ = ["Extend", "InputError", "Reopening", "Runtime", "Session", "resting", "retuned"]

@@ -6,13 +6,13 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from hashlib import blake2b
 from typing import Any, cast
 
 import msgspec
 
 from treadle.core import workflow_events as ev
-from treadle.core.errors import DefinitionError, ProviderError
+from treadle.core.errors import DefinitionError, InputError, InvalidOutput, ProviderError
+from treadle.core.strict_json import to_json
 from treadle.core.usage import Usage
 from treadle.effects.tasks import Callbacks
 from treadle.ports.clock import Clock
@@ -21,6 +21,8 @@ from treadle.spec.definitions import Loop
 from treadle.spec.workflows import AnyTask, ApprovalTask, Budget, LoopTask, PauseTask, RunTask, Task, Workflow, keys_of
 
 from .build import build
+from .identity import LONGEST, digest, stored
+from .inputs import dump_input
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,9 @@ def build_workflow(workflow: Workflow, settings: Settings, clock: Clock, *, stor
         price = parse_price(workflow.price).cost
     budget = budget_settings(workflow.budget)
     capped = budget.max_cost_usd is not None
-    fingerprint: dict[str, Any] = {"version": workflow.version}
+    fingerprint = {"version": workflow.version if len(workflow.version) <= LONGEST else digest(workflow.version)}
     for task in workflow.tasks:
-        fingerprint[f"task {task.key}"] = _task_parts(task, settings, clock, store=store, capped=capped)
+        fingerprint[f"task {task.key}"] = stored(_task_parts(task, settings, clock, store=store, capped=capped))
     return BuiltWorkflow(
         settings=ev.WorkflowSettings(
             name=workflow.name,
@@ -56,7 +58,7 @@ def build_workflow(workflow: Workflow, settings: Settings, clock: Clock, *, stor
             priced=price is not None,
         ),
         callbacks={task.key: _callbacks(task) for task in workflow.tasks},
-        fingerprint={name: _digest(value) for name, value in sorted(fingerprint.items())},
+        fingerprint=fingerprint,
         price=price,
     )
 
@@ -120,7 +122,7 @@ def _callbacks(task: AnyTask) -> Callbacks:
 # ---- fingerprint: what a stored execution must not meet changed (FR-25); never limits, retries, timeouts or prices
 
 
-def _task_parts(task: AnyTask, settings: Settings, clock: Clock, *, store: str, capped: bool) -> Any:
+def _task_parts(task: AnyTask, settings: Settings, clock: Clock, *, store: str, capped: bool) -> dict[str, Any]:
     parts: dict[str, Any] = {"kind": type(task).__name__, "after": sorted(keys_of(task.after))}
     parts["condition"] = _name(task.condition)
     match task:
@@ -128,6 +130,7 @@ def _task_parts(task: AnyTask, settings: Settings, clock: Clock, *, store: str, 
             parts |= {"attempt": _name(task.attempt), "check": _name(task.check)}
             parts["asks"] = task.interaction is not None
         case RunTask():
+            parts["input"] = _input(task)
             parts["runs"] = inner_fingerprint(task.key, task.what, settings, clock, store=store, capped=capped)
         case Task():
             parts |= {"perform": _name(task.perform), "asks": task.interaction is not None}
@@ -136,6 +139,16 @@ def _task_parts(task: AnyTask, settings: Settings, clock: Clock, *, store: str, 
         case PauseTask():
             parts["prompt"] = task.prompt
     return parts
+
+
+def _input(task: RunTask) -> str:
+    """What it is given, as far as that stands in the definition. DefinitionError where it cannot be taken."""
+    if callable(task.input):
+        return _name(task.input)
+    try:
+        return dump_input(task.what, task.input)[0] if isinstance(task.what, Loop) else to_json(task.input, "input")
+    except (InputError, InvalidOutput) as error:
+        raise DefinitionError(f"{task.key}: {error}") from error
 
 
 def inner_fingerprint(
@@ -157,10 +170,6 @@ def _name(function: object) -> str:
     if function is None:
         return ""
     return function.__qualname__ if inspect.isroutine(function) else type(function).__qualname__
-
-
-def _digest(value: Any) -> str:
-    return blake2b(msgspec.json.encode(value), digest_size=16).hexdigest()
 
 
 # ---- what a callback's exception says of a provider

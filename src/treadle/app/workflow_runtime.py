@@ -11,7 +11,7 @@ import msgspec
 
 from treadle.core import workflow_events as ev
 from treadle.core.endings import RETRY, ending, is_final
-from treadle.core.errors import DefinitionChanged, InputError, InvalidOutput, WorkflowMismatch
+from treadle.core.errors import InputError, InvalidOutput, WorkflowMismatch
 from treadle.core.redaction import Redactor, redact_json, secrets_of
 from treadle.core.strict_json import from_json, to_json
 from treadle.core.values import Value
@@ -32,6 +32,7 @@ from treadle.settings import Settings
 from treadle.spec.workflows import Budget, Workflow
 from treadle.telemetry.hub import Hub
 
+from .identity import refused
 from .nesting import Nesting
 from .runtime import Reopening, Runtime
 from .task_history import outputs_of, whole_document
@@ -142,7 +143,7 @@ class WorkflowRuntime:
         """
         built = build_workflow(workflow, self.settings, self.clock, store=self.ledger.url)
         state = await load_workflow(self.ledger, execution_id)
-        check_identity(state, built, adopt=how.adopt)
+        check_identity(execution_id, state, built, adopt=how.adopt)
         journal = await WorkflowJournal.open(
             self.ledger,
             execution_id,
@@ -152,7 +153,7 @@ class WorkflowRuntime:
             force=how.force,
         )
         journal.hub = self.hub
-        session = self._session(journal, workflow, built)
+        session = self._session(journal, workflow, built, adopt=how.adopt)
         try:
             self._go_on(journal, built, how, definition)
             await session.driver.take_over()
@@ -173,11 +174,13 @@ class WorkflowRuntime:
         if state.quota is not None and state.quota.reset_at_us is None:
             journal.emit(ev.QuotaEnded(at_us=self.clock.wall_us()))  # a person says that it is worth another try
 
-    def _session(self, journal: WorkflowJournal, workflow: Workflow, built: BuiltWorkflow) -> WorkflowSession:
+    def _session(
+        self, journal: WorkflowJournal, workflow: Workflow, built: BuiltWorkflow, *, adopt: bool = False
+    ) -> WorkflowSession:
         wait_s = workflow.on_quota.max_wait_s if self.quota_wait_s is None else self.quota_wait_s
         shared = Shared(
             journal,
-            self.nest.under(workflow.guards, wait_s),
+            self.nest.under(workflow.guards, wait_s, adopt=adopt),
             self.hub,
             price=built.price,
             durable=self.durable,
@@ -279,26 +282,20 @@ def workflows_of(runtime: Runtime) -> WorkflowRuntime:
 
 
 def _adopted(state: WorkflowState, built: BuiltWorkflow, actor: str, definition: str) -> ev.WorkflowAdopted:
-    known = {task.key: task.after for task in state.settings.tasks}
-    if known != {task.key: task.after for task in built.settings.tasks}:
+    if not _adoptable(state, built):
         raise InputError("Another set of tasks or dependencies cannot be adopted by a stored execution: start it anew.")
     settings = msgspec.structs.replace(built.settings, budget=state.settings.budget)
     return ev.WorkflowAdopted(actor=actor, fingerprint=built.fingerprint, settings=settings, definition=definition)
 
 
-def check_identity(state: WorkflowState, built: BuiltWorkflow, *, adopt: bool = False) -> None:
+def _adoptable(state: WorkflowState, built: BuiltWorkflow) -> bool:
+    graphs = [{task.key: set(task.after) for task in each.settings.tasks} for each in (state, built)]
+    return graphs[0] == graphs[1]
+
+
+def check_identity(execution_id: str, state: WorkflowState, built: BuiltWorkflow, *, adopt: bool = False) -> None:
     """WorkflowMismatch for another workflow, DefinitionChanged with the parts that differ for another version of this one."""
     if state.settings.name != built.settings.name:
         raise WorkflowMismatch(f"It was started as {state.settings.name!r}, and this is {built.settings.name!r}.")
-    stored, current = state.fingerprint, built.fingerprint
-    if not adopt and stored != current:
-        names = sorted(set(stored) | set(current))
-        raise DefinitionChanged(
-            _one(stored), _one(current), [name for name in names if stored.get(name) != current.get(name)]
-        )
-
-
-def _one(fingerprint: dict[str, str]) -> str:
-    from hashlib import blake2b
-
-    return blake2b(repr(sorted(fingerprint.items())).encode(), digest_size=16).hexdigest()
+    if not adopt and state.fingerprint != built.fingerprint:
+        raise refused(execution_id, state.fingerprint, built.fingerprint, adoptable=_adoptable(state, built))

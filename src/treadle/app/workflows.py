@@ -185,7 +185,7 @@ async def resume_workflow(
         row = await runtime.ledger.row(execution_id)
         state = await runtime.state(row.execution_id)
         built = build_workflow(workflow, runtime.settings, runtime.clock, store=runtime.ledger.url)
-        check_identity(state, built, adopt=adopt)
+        check_identity(row.execution_id, state, built, adopt=adopt)
         if decisions:
             answers = [_answer(row.execution_id, state, decision) for decision in decisions]
             state = await runtime.steer(row.execution_id, answers)
@@ -247,7 +247,8 @@ async def _started_or_resumed(
     if execution_id is None or not await _known(runtime.ledger, execution_id):
         return await _driven(await runtime.start(workflow, input, execution_id=execution_id))
     state, how = await runtime.state(execution_id), Reopening(actor="python")
-    check_identity(state, build_workflow(workflow, runtime.settings, runtime.clock, store=runtime.ledger.url))
+    built = build_workflow(workflow, runtime.settings, runtime.clock, store=runtime.ledger.url)
+    check_identity(execution_id, state, built)
     if not runtime.resting(state, how):
         return await _driven(await runtime.resume(execution_id, workflow, how))
     found = await runtime.document(execution_id, state)

@@ -48,6 +48,7 @@ def parser(name: str) -> Parser:
 def resume(given: Namespace) -> int:
     """Goes on, or says how it rests."""
     from treadle.app.runtime import Reopening
+    from treadle.core.errors import DefinitionChanged
 
     from .drive import Manner
     from .notify import notifier
@@ -73,7 +74,10 @@ def resume(given: Namespace) -> int:
         guards=given.guard or {},
         step=given.step,
     )
-    return anyio.run(partial(go_on, where, given.execution, how, given.price, manner))
+    try:
+        return anyio.run(partial(go_on, where, given.execution, how, given.price, manner))
+    except DefinitionChanged as refusal:
+        raise refusal.with_store(where.named_store) from refusal
 
 
 async def go_on(where: Place, execution: str, how: Reopening, price: str | None, manner: Manner) -> int:

@@ -32,6 +32,7 @@ TreadleError
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -75,14 +76,32 @@ class OwnerAlive(InputError):
 
 
 class DefinitionChanged(InputError):
-    """The definition is not the one that started this execution (FR-25)."""
+    """The definition is not the one that started this execution (FR-25).
 
-    def __init__(self, stored: str, current: str, parts: Sequence[str]) -> None:
-        self.stored, self.current, self.parts = stored, current, tuple(parts)
+    `parts` are the names of what differs, `differences` say it in words. Where the change cannot be adopted the stored execution
+    can only go on with the old definition.
+    """
+
+    def __init__(
+        self,
+        execution_id: str,
+        parts: Sequence[str],
+        differences: Sequence[str],
+        *,
+        adoptable: bool = True,
+        store: str = "",
+    ) -> None:
+        self.execution_id, self.parts, self.differences = execution_id, tuple(parts), tuple(differences)
+        self.adoptable = adoptable
+        flag = f" --store {shlex.quote(store)}" if store else ""
+        ways = f"or adopt the change: treadle resume {execution_id} --adopt{flag}" if adoptable else "or start it anew"
         super().__init__(
-            f"The definition has changed since this execution was started: {', '.join(parts) or 'unknown parts'} "
-            f"(was {stored[:12]}, is {current[:12]}). Restore it, or adopt the change: treadle resume --adopt"
+            f"The definition has changed since {execution_id} was started: {'; '.join(differences)}. Restore it, {ways}"
         )
+
+    def with_store(self, store: str) -> DefinitionChanged:
+        """The same for a store that the command must name."""
+        return DefinitionChanged(self.execution_id, self.parts, self.differences, adoptable=self.adoptable, store=store)
 
 
 class InputMismatch(InputError):
