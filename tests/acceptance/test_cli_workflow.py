@@ -9,11 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from support.commandline import CommandLine, finish, wait_for
-from treadle.core.usage import Usage
-from treadle.testing import Fault, ScriptedEndpoint, Turn
-
-FEE = Usage(input_tokens=10, output_tokens=5)
+from support.commandline import CommandLine, InProcess, finish, wait_for
+from support.providers import PROVIDERS, Call, ProviderEndpoint
 
 RELEASE = """
 import time
@@ -221,7 +218,7 @@ QUOTA = """
 import os
 from treadle import Agent, Loop, RunTask, Workflow
 
-agent = Agent(model="openai:scripted", base_url=os.environ["ENDPOINT"], api_key="k", price="1,1")
+agent = Agent(model=os.environ["MODEL"], base_url=os.environ["ENDPOINT"], api_key="k", price="1,1")
 loop = Loop(name="inner", act=agent, evaluate="grep -q 42 answer.txt", workspace=".")
 middle = Workflow("middle", (RunTask("loop", loop, input="Write the answer"),))
 workflow = Workflow("quota", (RunTask("inner", middle),))
@@ -229,26 +226,19 @@ workflow = Workflow("quota", (RunTask("inner", middle),))
 
 
 @pytest.mark.req("TC-24")
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"retry-after": "4"},
-        {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "4s"},
-    ],
-)
-def test_a_quota_pause_of_a_loop_inside_survives_a_kill_and_goes_on_when_it_is_due(
-    tmp_path: Path, headers: dict[str, str]
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_providers_word_on_its_quota_is_kept_by_a_loop_inside_over_a_kill_until_it_is_accepted(
+    tmp_path: Path, provider: str
 ) -> None:
-    cli = CommandLine(tmp_path)
+    cli = InProcess(tmp_path)
     cli.write("limited.py", QUOTA)
-    script = [
-        Turn(text="I write it", usage=FEE),
-        Fault(status=429, headers=headers),
-        Turn(calls=[("write_file", {"path": "answer.txt", "text": "42"})], usage=FEE),
-        Turn(calls=[("finish", {"summary": "written"})], usage=FEE),
+    script: list[Call] = [
+        ("list_dir", {}),
+        ("write_file", {"path": "answer.txt", "text": "42"}),
+        ("finish", {"summary": "written"}),
     ]
-    with ScriptedEndpoint(script) as endpoint:
-        cli.environ["ENDPOINT"] = endpoint.url
+    with ProviderEndpoint(provider, script, refused=2, seconds=5) as endpoint:
+        cli.environ |= {"ENDPOINT": endpoint.base_url, "MODEL": endpoint.provider.model}
         process = cli.start("run", "limited:workflow")
         while not (listed := cli.documents()) or "waits" not in listed[-1]:
             assert process.poll() is None
@@ -262,8 +252,8 @@ def test_a_quota_pause_of_a_loop_inside_survives_a_kill_and_goes_on_when_it_is_d
         why = cli("why", listed[-1]["execution_id"], "--json").document
         (waits,) = why["waits"]
         assert (waits["for"], waits["child"]) == ("quota", listed[0]["execution_id"]), "the innermost is named"
-        asked = len(endpoint.requests)
-        resumed = cli("resume", "last", "--json")
+        asked = endpoint.asked
+        resumed = cli("resume", "last", "--json", environ={"COLUMNS": "99"})
         assert asked == 2
         until_us = listed[0]["pending"]["until_us"]
         assert waits["until_us"] == until_us
@@ -271,7 +261,7 @@ def test_a_quota_pause_of_a_loop_inside_survives_a_kill_and_goes_on_when_it_is_d
     assert (resumed.code, resumed.document["status"]) == (0, "done"), resumed.err
     assert resumed.document["usage"]["requests"] == 3
     assert resumed.document["usage"]["in_doubt_requests"] == 0
-    assert len(endpoint.requests) == 4
+    assert endpoint.asked == 4
 
 
 @pytest.mark.req("TC-21")
