@@ -282,6 +282,7 @@ def test_a_workflow_that_its_budget_stopped_is_extended_and_recovered(tmp_path: 
     [
         (("release:number",), "is no Loop and no Workflow"),
         (("release:absent",), "cannot be imported"),
+        (("broken:workflow",), "broken:workflow is ill-defined: w: these tasks depend on one another in a circle: a."),
         (("release:workflow", "--input", "{"), "is no JSON"),
         (("release:workflow", "--max-rounds", "3"), "says that itself"),
         (("Do it", "--input", "1"), "goes with a definition"),
@@ -291,6 +292,9 @@ def test_what_cannot_be_run_by_name_is_refused_before_anything_starts(
     tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     cli = home(tmp_path)
+    cli.write(
+        "broken.py", "from treadle import Task, Workflow\nworkflow = Workflow('w', [Task('a', print, after=['a'])])\n"
+    )
     ran = cli("run", *arguments)
     assert (ran.code, said in ran.err) == (2, True), ran.err
     assert not cli.store_file.exists()

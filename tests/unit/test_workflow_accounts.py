@@ -35,7 +35,7 @@ def test_reports_count_from_any_thread_and_not_outside_the_phase(place: Place) -
 
     async def work(ctx: Any) -> None:
         kept.append(ctx)
-        for bad in (Usage(requests=-1), Usage(input_tokens=True), Usage(cost_usd=Decimal("NaN"))):
+        for bad in (Usage(requests=-1), Usage(input_tokens=True), Usage(cost_usd=Decimal("NaN")), None):
             with pytest.raises(InvalidUsage):
                 ctx.report_usage(bad)
         await anyio.to_thread.run_sync(lambda: [ctx.report_usage(fee()) for _ in range(20)])

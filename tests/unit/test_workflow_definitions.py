@@ -60,6 +60,7 @@ BAD: list[tuple[Any, str]] = [
     (lambda: Budget(max_cost_usd=0.5), "max_cost_usd"),  # type: ignore[arg-type]
     (lambda: Budget(max_cost_usd=Decimal("NaN")), "max_cost_usd"),
     (lambda: OnQuota(max_wait_s=-1), "max_wait_s"),
+    (lambda: Workflow("w", ["a"]), "a task is a Task, LoopTask, RunTask, ApprovalTask or PauseTask, not 'a'"),
 ]
 
 

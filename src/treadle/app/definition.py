@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from treadle.core.errors import ConfigurationError
+from treadle.core.errors import ConfigurationError, DefinitionError, InputError
 
 if TYPE_CHECKING:
     from treadle.spec.definitions import Loop
@@ -20,7 +20,7 @@ def names_definition(text: str) -> bool:
 
 
 def imported(name: str) -> Loop | Workflow:
-    """What the module defines. ConfigurationError where it is not there, or is neither a Loop nor a Workflow."""
+    """What the module defines. ConfigurationError where it is not there, or is neither a Loop nor a Workflow; DefinitionError."""
     import sys
     from importlib import import_module
     from pathlib import Path
@@ -35,6 +35,8 @@ def imported(name: str) -> Loop | Workflow:
         found: object = import_module(module_name)
         for part in attribute.split("."):
             found = getattr(found, part)
+    except InputError as error:
+        raise DefinitionError(f"{name} is ill-defined: {error}") from error
     except Exception as error:  # importing runs the user's module, which may raise anything
         said = str(error).rstrip(".")
         raise ConfigurationError(

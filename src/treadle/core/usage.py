@@ -71,6 +71,13 @@ MOST_USD = Decimal(10**9)
 """No limit is higher: beyond it an amount is a slip of the finger."""
 
 
+def checked(usage: object) -> Usage:
+    """What somebody's own code reports, or InvalidUsage."""
+    if not isinstance(usage, Usage):
+        raise InvalidUsage(f"usage is reported as a Usage, not as {usage!r:.100}")
+    return usage.checked()
+
+
 def check_money(name: str, amount: object) -> Decimal:
     """The amount, or InvalidUsage where it is no finite Decimal >= 0."""
     if type(amount) is not Decimal or not amount.is_finite() or amount < 0:

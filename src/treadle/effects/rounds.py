@@ -17,7 +17,7 @@ from treadle.core.events import (
     UsageReported,
 )
 from treadle.core.lesson_events import OUTCOMES, LessonsAttributed, RecalledLesson
-from treadle.core.usage import Usage
+from treadle.core.usage import Usage, checked
 from treadle.kernel.actions import FinishAct, RunActor, RunCheck
 from treadle.kernel.budget import reached
 from treadle.kernel.lessons import LONGEST_EVIDENCE
@@ -48,13 +48,13 @@ class HostedContext(RoundContext):
             raise OutsideRound
 
     def report_usage(self, usage: Usage) -> None:
-        usage.checked()
+        checked(usage)
         self._inside()
         self._host.emit(UsageReported(usage=usage))
         self._host.flush_soon()
 
     def report_usage_once(self, receipt: str, usage: Usage) -> None:
-        usage.checked()
+        checked(usage)
         self._inside()
         if self._known(receipt):
             return
@@ -72,7 +72,7 @@ class HostedContext(RoundContext):
         return False
 
     async def intend(self, receipt: str, reserve: Usage) -> bool:
-        reserve.checked()
+        checked(reserve)
         self._inside()
         if self._known(receipt):
             return False

@@ -14,7 +14,7 @@ from treadle.core.digests import child_id as digest_id
 from treadle.core.errors import ChildFailed, InvalidOutput, InvalidReceipt, OutsideRound, UnknownDependency
 from treadle.core.redaction import redact_json
 from treadle.core.strict_json import from_json, to_json
-from treadle.core.usage import NO_USAGE, Usage
+from treadle.core.usage import NO_USAGE, Usage, checked
 from treadle.core.values import replace
 from treadle.effects.tasks import Given
 from treadle.kernel.workflow import Condition, Perform
@@ -151,12 +151,12 @@ class HostedContext(LoopTaskContext):
         return usage if price is None or usage.cost_usd or not usage.tokens else replace(usage, cost_usd=price(usage))
 
     def report_usage(self, usage: Usage) -> None:
-        usage.checked()
+        checked(usage)
         self.inside()
         self.journal.emit(ev.UsageCharged(task=self.task, usage=self._priced(usage)))
 
     def report_usage_once(self, receipt: str, usage: Usage) -> None:
-        usage.checked()
+        checked(usage)
         self.inside()
         if self._known(receipt):
             return
@@ -174,7 +174,7 @@ class HostedContext(LoopTaskContext):
         return False
 
     async def intend(self, receipt: str, reserve: Usage) -> bool:
-        reserve.checked()
+        checked(reserve)
         self.inside()
         if self._known(receipt):
             return False

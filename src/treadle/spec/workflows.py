@@ -259,6 +259,10 @@ def keys_of(after: After) -> tuple[str, ...]:
 def _graph(workflow: Workflow) -> None:
     after: dict[str, tuple[str, ...]] = {}
     for task in workflow.tasks:
+        if not isinstance(cast("object", task), TaskRef):
+            raise DefinitionError(
+                f"{workflow.name}: a task is a Task, LoopTask, RunTask, ApprovalTask or PauseTask, not {task!r:.100}."
+            )
         if task.key in after:
             raise DefinitionError(f"{workflow.name}: two tasks have the key {task.key!r}.")
         after[task.key] = keys_of(task.after)
