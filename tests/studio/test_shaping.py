@@ -138,3 +138,42 @@ def test_a_pin_is_a_record_and_an_execution_forks_there(tmp_path: Path) -> None:
         assert gone.status_code == 422
 
     in_studio(tmp_path, [LOOK, ASK, DONE], test)
+
+
+@pytest.mark.req("CV-23", "FR-12")
+def test_a_capability_is_granted_and_revoked_by_hand(tmp_path: Path) -> None:
+    async def test(it: Served) -> None:
+        name, found = await _waiting(it)
+        assert (await it.get(f"/api/executions/{name}/leases"))["leases"] == []
+        wish = {"seen": found["head"], "op": "revoke", "capability": "fs.write:**", "scope": "loop", "for_s": 90}
+        for wrong in ({"capability": "nothing at all"}, {"op": "lend"}, {"for_s": -1}):
+            assert (await it.post(f"/api/executions/{name}/leases", {**wish, **wrong})).status_code == 422
+        assert (await it.post(f"/api/executions/{name}/leases", wish)).status_code == 200
+        (lease,) = (await it.get(f"/api/executions/{name}/leases"))["leases"]
+        assert (lease["op"], lease["capability"], lease["by"], lease["expired"]) == (
+            "revoke",
+            "fs.write:**",
+            "ada",
+            False,
+        )
+        assert lease["expires_at"]
+
+    in_studio(tmp_path, [ASK, DONE], test)
+
+
+@pytest.mark.req("CV-25")
+def test_two_are_compared_by_where_they_part_and_what_they_left(tmp_path: Path) -> None:
+    async def test(it: Served) -> None:
+        names: list[str] = []
+        for text in ("one\n", "two\n"):
+            (it.studio.workspace / "note.txt").write_text(text)
+            names.append(await it.start(it.loop("verify: {check: 'true'}\n"), text, key=text))
+            assert (await it.rest(names[-1]))["live"]["status"] == "done"
+        found = await it.get(f"/api/executions/{names[0]}/compare/{names[1]}")
+        assert found["parted_at"] == 1
+        assert ("-one\n+two\n" in found["diff"], found["cut"], found["note"]) == (True, False, "")
+        same = await it.get(f"/api/executions/{names[0]}/compare/{names[0]}")
+        assert same["diff"] == ""
+        assert (await it.client.get(f"/api/executions/{names[0]}/compare/none")).status_code == 404
+
+    in_studio(tmp_path, [DONE, DONE], test)

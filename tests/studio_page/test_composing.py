@@ -46,6 +46,8 @@ def test_planning_is_the_one_entry_and_edges_are_those_of_the_table(compose: Loo
     area = hands.middle(".react-flow")
     hands.drag(hands.middle("[data-palette=planning]"), area)
     page.wait_for_selector(".anchor.armed")
+    page.wait_for_selector("[data-id='start-planning'] .way.legal", state="attached")
+    assert page.locator(f"{node('planning')} .stage.breathe.tone-armed").count() == 1
     page.locator("[data-palette=planning]").press("Enter")
     page.get_by_text("A loop has one entry").first.wait_for(state="attached")
     page.get_by_role("button", name="Undo").click()

@@ -137,6 +137,7 @@ def test_perceive_opens_the_map_and_the_prompt_opens_its_slabs(planned: Loop) ->
     for zone, kind, holds in (("perceive", "map", "config.py"), ("foundation", "prompt", "cache boundary")):
         planned.hands.two(f"[data-g={zone}]", scale=2.5, apart=24)
         planned.panel(kind).get_by_text(holds).first.wait_for()
+        planned.panel(kind).locator(".full em, .skeleton em, .bigslab.static small").first.wait_for()
         planned.shut()
         planned.hands.wheel(f"[data-g={zone}]", "Control", -80)
         planned.panel(kind)
@@ -185,6 +186,7 @@ def test_a_chip_turns_to_its_schema_check_and_unfolds_its_whole_output(loop: Loo
     loop.shut()
     loop.page.mouse.click(*loop.hands.middle(zones[1]))
     assert "refused" in loop.panel("call").inner_text()
+    assert loop.panel("call").locator(".wrong dt").all_inner_texts()
     loop.shut()
     loop.hands.key(zones[0], "Space")
     loop.panel("call")
@@ -237,6 +239,9 @@ def test_the_timeline_is_stepped_by_flicks(planned: Loop) -> None:
     planned.hands.key(".timeline", "Alt+ArrowDown")
     came(last - 2)
     assert planned.page.locator(".bead.now").count() == 1
+    said = planned.page.locator(".timeline").get_attribute("aria-valuetext")
+    number = planned.page.locator(".beadcard small").inner_text().rsplit(" ", 1)[-1]
+    assert said.startswith(f"event {number}, {planned.page.locator('.beadcard b').inner_text()}: ")
 
 
 @pytest.mark.req("CV-18", "CV-19")

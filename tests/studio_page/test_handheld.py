@@ -145,6 +145,9 @@ def test_calls_and_endings_are_opened_by_fingers(sized: Loop) -> None:
             page.get_by_text("stored ·").wait_for()
             form(hands, good)
             page.get_by_text("stored ·").wait_for(state="detached")
+    hands.two("[data-g=executing]", scale=0.4, apart=60)
+    sized.panel("ring").locator(".ticks .failed").first.wait_for(state="attached")
+    sized.shut()
     for form in FORMS["double"][: _forms(sized)]:
         form(hands, "[data-g=failed]")
         sized.panel("outcome").locator(".outcometag.amber").wait_for()

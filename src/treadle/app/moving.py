@@ -6,7 +6,7 @@ from pathlib import Path
 
 from treadle.core import events as ev
 from treadle.core.endings import is_final
-from treadle.core.errors import ConfigurationError, ScopeError
+from treadle.core.errors import ConfigurationError, InputError, ScopeError
 from treadle.core.values import replace
 from treadle.effects.scope import GitScope
 from treadle.kernel.states import LoopState
@@ -56,6 +56,15 @@ def _adopted(state: LoopState, workspace: str, actor: str) -> ev.Adopted:
 def scope_at(workspace: Path | str, state_dir: Path, store: str) -> GitScope:
     """The workspace with its past, as the loop itself sees it."""
     return GitScope(workspace, state_dir=state_dir / "trees", exclude=store_files(store))
+
+
+def scope_of_loop(state: LoopState, state_dir: Path, store: str) -> GitScope:
+    """The same of an execution; where it was isolated and that is over, of what it came from. InputError where it has no workspace."""
+    if not state.workspace:
+        raise InputError("It has no workspace.")
+    closed = state.scope is not None and state.scope.closed
+    root = state.scope.isolation.origin if state.scope is not None and closed else state.workspace
+    return scope_at(root, state_dir, store)
 
 
 async def _is_kept(scope: GitScope, tree: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -70,28 +69,6 @@ def change(given: Namespace, *, op: Literal["grant", "revoke"]) -> int:
     return 0
 
 
-def leases_of(state: LoopState) -> dict[str, Any]:
-    """As `--json` prints them."""
-    from treadle.runtime.document import iso
-
-    ceiling, now_us = state.settings.ceiling, time.time_ns() // 1000
-    return {
-        "ceiling": None if ceiling is None else list(ceiling),
-        "leases": [
-            {
-                "id": lease.id,
-                "op": lease.op,
-                "capability": lease.capability,
-                "scope": lease.scope,
-                "by": lease.by,
-                "expires_at": None if lease.expires_at_us is None else iso(lease.expires_at_us),
-                "expired": lease.expires_at_us is not None and lease.expires_at_us <= now_us,
-            }
-            for lease in state.carried.leases
-        ],
-    }
-
-
 async def _list(where: Place, execution: str, *, json: bool) -> None:
     from .place import found, opened
 
@@ -123,6 +100,8 @@ def _loop(execution_id: str, state: Any) -> LoopState:
 
 
 def _print(state: LoopState, *, json: bool) -> None:
+    from treadle.app.leases import leases_of
+
     from .output import print_json
 
     shown = leases_of(state)

@@ -190,11 +190,6 @@ def _left(state: LoopState) -> str | None:
 
 def scope_of(where: Place, state: LoopState) -> GitScope:
     """The workspace of an execution. InputError where it has none."""
-    from treadle.app.moving import scope_at
-    from treadle.core.errors import InputError
+    from treadle.app.moving import scope_of_loop
 
-    if not state.workspace:
-        raise InputError("It has no workspace.")
-    closed = state.scope is not None and state.scope.closed
-    root = state.scope.isolation.origin if state.scope is not None and closed else state.workspace
-    return scope_at(root, where.settings.state_dir, where.store)
+    return scope_of_loop(state, where.settings.state_dir, where.store)

@@ -388,6 +388,34 @@ class HealthOut(BaseModel):
     version: str
 
 
+class LeaseOut(BaseModel):
+    """Something granted or revoked, and by whom."""
+
+    id: str
+    op: Literal["grant", "revoke"]
+    capability: str
+    scope: str
+    by: str
+    expires_at: str | None = None
+    expired: bool = False
+
+
+class LeasesOut(BaseModel):
+    """In order: of those that match, the last decides. `ceiling`: what may be granted; null: everything."""
+
+    ceiling: list[str] | None
+    leases: list[LeaseOut]
+
+
+class ComparisonOut(BaseModel):
+    """Where two executions part (the first record by which they differ), and how their files differ, as a unified diff."""
+
+    parted_at: int
+    diff: str
+    cut: bool = False  # there is more of it
+    note: str = ""  # why there is none
+
+
 class SinkOut(BaseModel):
     """A sink of this service."""
 

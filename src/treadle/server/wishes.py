@@ -80,6 +80,16 @@ class CompactIn(Act):
     depth: Literal["micro", "auto", "full"]
 
 
+class LeaseIn(Act):
+    """What the acting agent may touch from now on, or may not."""
+
+    op: Literal["grant", "revoke"]
+    capability: str = Field(max_length=1_000, description="namespace or namespace:glob, such as fs.write:src/**")
+    scope: Literal["turn", "step", "loop"] = Field("loop", description="when it ends by itself")
+    for_s: float | None = Field(None, gt=0, lt=1e9, description="seconds until it expires")
+    reason: str = Field("", max_length=20_000)
+
+
 class PinIn(Act):
     """A mark in the log to come back to."""
 

@@ -71,6 +71,9 @@ export const api = {
     ),
   window: (id: string) => given(http.GET("/api/executions/{execution_id}/window", at(id))),
   map: (id: string) => given(http.GET("/api/executions/{execution_id}/map", at(id))),
+  leases: (id: string) => given(http.GET("/api/executions/{execution_id}/leases", at(id))),
+  comparison: (id: string, other: string) =>
+    given(http.GET("/api/executions/{execution_id}/compare/{other}", { params: { path: { execution_id: id, other } } })),
   sinks: () => given(http.GET("/api/sinks")),
   setSink: (name: string, attached: boolean) => given(http.PUT("/api/sinks/{name}", { params: { path: { name } }, body: { attached } })),
   loops: () => given(http.GET("/api/loops")),
@@ -79,7 +82,7 @@ export const api = {
   saveLoop: (name: string, body: Schemas["LoopIn"]) => given(http.PUT("/api/loops/{name}", { params: { path: { name } }, body })),
 };
 
-export type Wish = "pause" | "step" | "resume" | "retry" | "cancel" | "answer" | "approve" | "reject" | "extend" | "plan" | "compact" | "pins" | "forks" | `plan/steps/${string}`;
+export type Wish = "pause" | "step" | "resume" | "retry" | "cancel" | "answer" | "approve" | "reject" | "extend" | "plan" | "compact" | "leases" | "pins" | "forks" | `plan/steps/${string}`;
 
 /** Asks something of an execution. `seen`: the last record that the person could see when deciding. */
 export function steer(id: string, wish: Wish, seen: number, more: Record<string, unknown> = {}): Promise<Acted> {

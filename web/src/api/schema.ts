@@ -148,6 +148,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/executions/{execution_id}/compare/{other}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Comparison
+         * @description Where two part, and how the files that each has left differ.
+         */
+        get: operations["comparison_api_executions__execution_id__compare__other__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/executions/{execution_id}/extend": {
         parameters: {
             query?: never;
@@ -202,6 +222,30 @@ export interface paths {
         get: operations["frame_api_executions__execution_id__frame_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{execution_id}/leases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Leases
+         * @description What its acting agent was granted and had revoked.
+         */
+        get: operations["leases_api_executions__execution_id__leases_get"];
+        put?: never;
+        /**
+         * Lease
+         * @description Grants a capability within the ceiling of the definition, or takes one away: it bites before the next tool call.
+         */
+        post: operations["lease_api_executions__execution_id__leases_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -879,6 +923,26 @@ export interface components {
             failure: string;
         };
         /**
+         * ComparisonOut
+         * @description Where two executions part (the first record by which they differ), and how their files differ, as a unified diff.
+         */
+        ComparisonOut: {
+            /**
+             * Cut
+             * @default false
+             */
+            cut: boolean;
+            /** Diff */
+            diff: string;
+            /**
+             * Note
+             * @default
+             */
+            note: string;
+            /** Parted At */
+            parted_at: number;
+        };
+        /**
          * DetailOut
          * @description One execution, whole.
          */
@@ -1187,6 +1251,86 @@ export interface components {
             status: "ok";
             /** Version */
             version: string;
+        };
+        /**
+         * LeaseIn
+         * @description What the acting agent may touch from now on, or may not.
+         */
+        LeaseIn: {
+            /**
+             * Actor
+             * @description who says so; empty: the user who runs the studio
+             * @default
+             */
+            actor: string;
+            /**
+             * Capability
+             * @description namespace or namespace:glob, such as fs.write:src/**
+             */
+            capability: string;
+            /**
+             * For S
+             * @description seconds until it expires
+             */
+            for_s?: number | null;
+            /**
+             * Op
+             * @enum {string}
+             */
+            op: "grant" | "revoke";
+            /**
+             * Reason
+             * @default
+             */
+            reason: string;
+            /**
+             * Scope
+             * @description when it ends by itself
+             * @default loop
+             * @enum {string}
+             */
+            scope: "turn" | "step" | "loop";
+            /**
+             * Seen
+             * @description sequence last seen; a stale one is refused with 409
+             */
+            seen: number;
+        };
+        /**
+         * LeaseOut
+         * @description Something granted or revoked, and by whom.
+         */
+        LeaseOut: {
+            /** By */
+            by: string;
+            /** Capability */
+            capability: string;
+            /**
+             * Expired
+             * @default false
+             */
+            expired: boolean;
+            /** Expires At */
+            expires_at?: string | null;
+            /** Id */
+            id: string;
+            /**
+             * Op
+             * @enum {string}
+             */
+            op: "grant" | "revoke";
+            /** Scope */
+            scope: string;
+        };
+        /**
+         * LeasesOut
+         * @description In order: of those that match, the last decides. `ceiling`: what may be granted; null: everything.
+         */
+        LeasesOut: {
+            /** Ceiling */
+            ceiling: string[] | null;
+            /** Leases */
+            leases: components["schemas"]["LeaseOut"][];
         };
         /**
          * LiveState
@@ -2468,6 +2612,57 @@ export interface operations {
             };
         };
     };
+    comparison_api_executions__execution_id__compare__other__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                execution_id: string;
+                other: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ComparisonOut"];
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
     extend_api_executions__execution_id__extend_post: {
         parameters: {
             query?: never;
@@ -2600,6 +2795,112 @@ export interface operations {
                     "application/json": {
                         [key: string]: unknown;
                     };
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    leases_api_executions__execution_id__leases_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeasesOut"];
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+            /** @description A problem (RFC 9457) */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        detail: string;
+                        status: number;
+                        title: string;
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    lease_api_executions__execution_id__leases_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                "idempotency-key"?: string;
+            };
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeaseIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActedOut"];
                 };
             };
             /** @description A problem (RFC 9457) */

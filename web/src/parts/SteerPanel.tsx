@@ -2,6 +2,7 @@
 import { useState } from "react";
 import type { Detail, LiveState } from "../api/client";
 import { act } from "./acts";
+import { Leases } from "./Leases";
 
 export function SteerPanel({ detail, live }: { detail: Detail; live: LiveState }) {
   const [text, setText] = useState("");
@@ -36,6 +37,7 @@ export function SteerPanel({ detail, live }: { detail: Detail; live: LiveState }
         </>
       )}
       {can.includes("extend") && <Extend detail={detail} />}
+      {detail.settings["act"] === "agent" && can.includes("cancel") && <Leases id={detail.execution.execution_id} head={detail.head} />}
       {!can.length && <p className="quiet">{detail.rest.label}: nothing can be asked of it any more. {detail.rest.next}</p>}
     </div>
   );

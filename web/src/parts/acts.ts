@@ -15,6 +15,7 @@ const DONE: Partial<Record<Wish, string>> = {
   extend: "Retuned.",
   plan: "Another plan.",
   compact: "Compacted at the next boundary.",
+  leases: "What it may touch is changed.",
   pins: "Pinned.",
   forks: "Forked.",
 };

@@ -1,6 +1,6 @@
 // Two executions side by side: rounds, cost, outcome, changed paths.
 import { useEffect, useState } from "react";
-import { api, type Detail, type Round } from "../api/client";
+import { api, type Detail, type Round, type Schemas } from "../api/client";
 import { count, money, span } from "../parts/words";
 import { said } from "../state/live";
 import { useUi } from "../state/ui";
@@ -11,10 +11,13 @@ export function CompareView() {
   const { execution, other, go } = useUi();
   const [sides, setSides] = useState<(Side | null)[]>([null, null]);
   const [problem, setProblem] = useState("");
+  const [apart, setApart] = useState<Schemas["ComparisonOut"] | null>(null);
   useEffect(() => {
     let live = true;
     Promise.all([execution, other].map(async (id) => ({ detail: await api.detail(id), rounds: await api.rounds(id) })))
       .then((found) => { if (live) setSides(found); })
+      .then(() => api.comparison(execution, other))
+      .then((found) => { if (live) setApart(found); })
       .catch((error: unknown) => { if (live) setProblem(said(error)); });
     return () => { live = false; };
   }, [execution, other]);
@@ -47,6 +50,21 @@ export function CompareView() {
           </tbody>
         </table>
       )}
+      {apart && (
+        <section aria-label="Files">
+          <h3>Files<em>they part at record {apart.parted_at}</em></h3>
+          {apart.diff ? <Diff text={apart.diff} /> : <p className="quiet">{apart.note || "They have left the same files."}</p>}
+          {apart.cut && <p className="quiet">There is more of it: treadle diff {execution} {other}</p>}
+        </section>
+      )}
     </main>
   );
+}
+
+const MOST_LINES = 2_000; // drawn
+
+function Diff({ text }: { text: string }) {
+  const lines = text.split("\n");
+  const tone = (line: string) => (/^(\+\+\+|---|diff |index )/.test(line) ? "head" : line[0] === "+" ? "more" : line[0] === "-" ? "less" : line.startsWith("@@") ? "at" : "");
+  return <pre className="diff" tabIndex={0} aria-label="What differs">{lines.slice(0, MOST_LINES).map((line, at) => <span key={at} className={tone(line)}>{line}{"\n"}</span>)}{lines.length > MOST_LINES && `… ${lines.length - MOST_LINES} more lines`}</pre>;
 }

@@ -8,8 +8,12 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from treadle.app import history
+from treadle.app.comparing import compare
+from treadle.app.leases import leases_of
 from treadle.app.listing import listing
+from treadle.app.moving import scope_of_loop
 from treadle.core.codec import decode
+from treadle.core.errors import ScopeError
 from treadle.core.messages import ToolResult, ToolsFinished
 from treadle.kernel.continuation import frame_of
 from treadle.kernel.frame import dump_frame
@@ -141,6 +145,34 @@ async def _result(studio: Studio, execution_id: str, call_id: str, seq: int | No
 def _results(record: Record) -> tuple[ToolResult, ...]:
     event: Any = decode(record.kind, record.version, record.body)
     return event.results if isinstance(event, ToolsFinished) else ()
+
+
+@router.get("/{execution_id}/leases")
+async def leases(studio: TheStudio, execution_id: str) -> schemas.LeasesOut:
+    """What its acting agent was granted and had revoked."""
+    _, state = await studio.loop(execution_id)
+    return schemas.LeasesOut.model_validate(leases_of(state))
+
+
+@router.get("/{execution_id}/compare/{other}")
+async def comparison(studio: TheStudio, execution_id: str, other: str) -> schemas.ComparisonOut:
+    """Where two part, and how the files that each has left differ."""
+    (left, state), (right, _) = await studio.loop(execution_id), await studio.loop(other)
+    found = await compare(studio.ledger, left, right)
+    before, after = found["trees"]
+    diff, note = (
+        "",
+        "" if before and after else "The files of one of them were not kept: it has no workspace, or no git.",
+    )
+    if not note:
+        try:
+            scope = scope_of_loop(state, studio.runtime.settings.state_dir, studio.ledger.url)
+            diff = await scope.diff(before, after)
+        except ScopeError as error:
+            note = f"Their files cannot be compared: {error}"
+    return schemas.ComparisonOut(
+        parted_at=found["parted_at"], diff=diff[:MOST_CHARACTERS], cut=len(diff) > MOST_CHARACTERS, note=note
+    )
 
 
 @router.get("/{execution_id}/frame", response_model=dict[str, Any])

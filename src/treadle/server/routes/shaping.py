@@ -1,11 +1,11 @@
-"""What people change of a loop while it runs: its plan, its window, and marks to come back to."""
+"""What people change of a loop while it runs: its plan, its window, its leases, and marks to come back to."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter
 
 from treadle.core.plans import read_steps
-from treadle.kernel.steering import Compact, EditPlan, MarkStep, Pin, Steering
+from treadle.kernel.steering import ChangeLease, Compact, EditPlan, MarkStep, Pin, Steering
 from treadle.server import schemas, wishes
 from treadle.server.studio import Studio
 
@@ -42,6 +42,20 @@ async def compact(studio: TheStudio, key: Key, execution_id: str, body: wishes.C
     """Compacts the history at the next boundary."""
     wish = Compact(actor=body.actor or studio.actor, depth=body.depth)
     return await _steered(studio, key, "compact", execution_id, body, wish)
+
+
+@router.post("/{execution_id}/leases")
+async def lease(studio: TheStudio, key: Key, execution_id: str, body: wishes.LeaseIn) -> schemas.ActedOut:
+    """Grants a capability within the ceiling of the definition, or takes one away: it bites before the next tool call."""
+    wish = ChangeLease(
+        actor=body.actor or studio.actor,
+        op=body.op,
+        capability=body.capability,
+        scope=body.scope,
+        for_us=None if body.for_s is None else int(body.for_s * 1e6),
+        reason=body.reason,
+    )
+    return await _steered(studio, key, "lease", execution_id, body, wish)
 
 
 @router.post("/{execution_id}/pins")
