@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from treadle.app.api import Result, resume, resume_sync, run, run_sync
     from treadle.app.logs import log_tail
     from treadle.app.workflows import Decision, WorkflowResult, resume_workflow, run_workflow, speculate
-    from treadle.core.errors import TreadleError
+    from treadle.core.errors import ChildFailed, LoopExhausted, NoneAccepted, TreadleError
     from treadle.core.usage import Usage
     from treadle.ports.callback import RoundContext, Verdict, accept, finished, reject
     from treadle.ports.prompt import Section
@@ -44,14 +44,17 @@ _HOMES = {
     "ApprovalTask": "treadle.spec.workflows",
     "Asks": "treadle.spec.workflows",
     "Budget": "treadle.spec.workflows",
+    "ChildFailed": "treadle.core.errors",
     "Command": "treadle.spec.definitions",
     "Decision": "treadle.app.workflows",
     "Judge": "treadle.spec.definitions",
     "Loop": "treadle.spec.definitions",
     "LoopTask": "treadle.spec.workflows",
     "LoopTaskContext": "treadle.ports.task",
+    "LoopExhausted": "treadle.core.errors",
     "Lost": "treadle.ports.speculation",
     "MCPServer": "treadle.tools.mcp",
+    "NoneAccepted": "treadle.core.errors",
     "OnQuota": "treadle.spec.workflows",
     "PauseTask": "treadle.spec.workflows",
     "Person": "treadle.spec.definitions",
@@ -90,14 +93,17 @@ __all__ = [
     "Asks",
     "Budget",
     "Child",
+    "ChildFailed",
     "Command",
     "Decision",
     "Judge",
     "Loop",
+    "LoopExhausted",
     "LoopTask",
     "LoopTaskContext",
     "Lost",
     "MCPServer",
+    "NoneAccepted",
     "OnQuota",
     "PauseTask",
     "Person",

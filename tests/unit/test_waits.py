@@ -24,10 +24,12 @@ def pending(kind: str, until_us: int | None = None) -> dict[str, Any]:
 
 
 def told(inner: dict[str, Any]) -> str:
-    """Two workflows around it: what the outermost says."""
+    """Two workflows around it: what the outermost says. The innermost is named."""
     known = {"middle": doc("middle", inside=[{"execution_id": "inner", "task": "loop"}]), "inner": inner}
     outer = doc("outer", inside=[{"execution_id": "middle", "task": "build"}, {"execution_id": "gone", "task": "x"}])
-    return words(with_waits(outer, known.get).get("waits", []), lambda us: f"T+{us // 1_000_000}")
+    waits = with_waits(outer, known.get).get("waits", [])
+    assert {one["child"] for one in waits} <= {"inner"}
+    return words(waits, lambda us: f"T+{us // 1_000_000}")
 
 
 @pytest.mark.req("TC-24", "SV-03")

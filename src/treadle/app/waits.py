@@ -22,10 +22,9 @@ def _waits(found: Document, find: Find) -> list[Document]:
     if found["status"] != "running":
         return []
     own: list[Document] = list(found.get("waits", ()))
-    told = {one["child"] for one in own}
     for inside in found.get("inside", ()):
         child = find(inside["execution_id"])
-        if child is not None and child["execution_id"] not in told:
+        if child is not None:
             own += [{**one, "task": inside["task"]} for one in _of_child(child, find)]
     return own
 
