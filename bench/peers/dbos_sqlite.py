@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,13 @@ def agent(task: str) -> int:
         requests += 1
         if METERS[0].ends and answer["call"] >= METERS[0].turns:
             METERS[0].settled(requests)
+            if METERS[0].phase == "many":
+                return requests
             os._exit(0)
         history += [answer, call_tool(answer["call"])]
 
 
-def drive(meter: Meter, folder: Path, resuming: bool) -> None:
+def launch(meter: Meter, folder: Path) -> None:
     METERS.append(meter)
     DBOS(
         config={
@@ -52,11 +55,29 @@ def drive(meter: Meter, folder: Path, resuming: bool) -> None:
         }
     )
     DBOS.launch()  # takes up what is pending, on a thread of its own
+
+
+def drive(meter: Meter, folder: Path, resuming: bool) -> None:
+    launch(meter, folder)
     if resuming:
         threading.Event().wait(600)
     with SetWorkflowID("bench"):
         agent("Collect every record.")
 
 
+def many(meter: Meter, folder: Path) -> Callable[[list[str]], None]:
+    launch(meter, folder)
+
+    def started(name: str) -> Any:
+        with SetWorkflowID(name):
+            return DBOS.start_workflow(agent, "Collect every record.")
+
+    def run(names: list[str]) -> None:
+        for handle in [started(name) for name in names]:
+            handle.get_result()
+
+    return run
+
+
 if __name__ == "__main__":
-    main(drive)
+    main(drive, many)

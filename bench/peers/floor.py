@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -12,8 +15,8 @@ from meter import Meter, main
 from workload import result, say
 
 
-def drive(meter: Meter, folder: Path, _resuming: bool) -> None:
-    db = sqlite3.connect(folder / "log.db", isolation_level=None)
+def drive(meter: Meter, folder: Path, _resuming: bool, name: str = "log") -> None:
+    db = sqlite3.connect(folder / f"{name}.db", isolation_level=None)
     db.execute("PRAGMA journal_mode=WAL")
     db.execute("PRAGMA synchronous=FULL")
     db.execute("CREATE TABLE IF NOT EXISTS log (id INTEGER PRIMARY KEY, body TEXT NOT NULL)")
@@ -30,5 +33,15 @@ def drive(meter: Meter, folder: Path, _resuming: bool) -> None:
         turn += 1
 
 
+def many(meter: Meter, folder: Path) -> Callable[[list[str]], None]:
+    """A thread and a file for each."""
+
+    def run(names: list[str]) -> None:
+        with ThreadPoolExecutor(len(names)) as pool:
+            list(pool.map(partial(drive, meter, folder, False), names))
+
+    return run
+
+
 if __name__ == "__main__":
-    main(drive)
+    main(drive, many)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import operator
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 sys.path.insert(0, str(Path(__file__).parent))
 from langgraph.channels import DeltaChannel
-from langgraph_sqlite import drive
+from langgraph_sqlite import drive, many
 from meter import Meter, main
 
 
@@ -27,4 +28,4 @@ def delta(meter: Meter, folder: Path, resuming: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(delta)
+    main(delta, partial(many, shape=DeltaState))

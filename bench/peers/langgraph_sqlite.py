@@ -5,6 +5,9 @@ from __future__ import annotations
 import operator
 import sqlite3
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -20,7 +23,7 @@ class State(TypedDict):
     requests: Annotated[int, operator.add]  # what its users count usage with
 
 
-def drive(meter: Meter, folder: Path, resuming: bool, shape: type = State) -> None:
+def compiled(meter: Meter, folder: Path, shape: type) -> Any:
     def model(state: Any) -> dict[str, Any]:
         turn = (len(state["said"]) - 1) // 2
         meter.asked(turn)
@@ -39,11 +42,28 @@ def drive(meter: Meter, folder: Path, resuming: bool, shape: type = State) -> No
     graph.add_conditional_edges("model", after, ["tool", END])
     graph.add_edge("tool", "model")
     saver = SqliteSaver(sqlite3.connect(folder / "checkpoints.db", check_same_thread=False))
+    return graph.compile(checkpointer=saver)
+
+
+def invoked(graph: Any, meter: Meter, name: str, resuming: bool = False) -> None:
     first: Any = None if resuming else {"said": [{"by": "user", "text": "Collect every record."}], "requests": 0}
-    config: Any = {"configurable": {"thread_id": "bench"}, "recursion_limit": 2 * meter.turns + 10}
-    ended = graph.compile(checkpointer=saver).invoke(first, config, durability="sync")
-    meter.settled(ended["requests"])
+    config: Any = {"configurable": {"thread_id": name}, "recursion_limit": 2 * meter.turns + 10}
+    meter.settled(graph.invoke(first, config, durability="sync")["requests"])
+
+
+def drive(meter: Meter, folder: Path, resuming: bool, shape: type = State) -> None:
+    invoked(compiled(meter, folder, shape), meter, "bench", resuming)
+
+
+def many(meter: Meter, folder: Path, shape: type = State) -> Callable[[list[str]], None]:
+    graph = compiled(meter, folder, shape)
+
+    def run(names: list[str]) -> None:
+        with ThreadPoolExecutor(len(names)) as pool:
+            list(pool.map(partial(invoked, graph, meter), names))
+
+    return run
 
 
 if __name__ == "__main__":
-    main(drive)
+    main(drive, many)

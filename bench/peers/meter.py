@@ -7,6 +7,9 @@ A peer gives `drive(meter, folder, resuming)`, which runs its own loop or takes 
     resume   a new process drives the peer's own resume until the model is asked again; what it imports only then counts
     kill     killed in the middle of a call: billed by the fake model, and not yet answered
     settle   a new process resumes to the end and prints what the peer itself counts
+    many     `loops` loops of N turns each at once in one process, as the peer has it (a thread or a task each)
+
+For the last, a peer gives `many(meter, folder)`, which opens its store and returns `run(names)`: a loop a name, all at once.
 """
 
 from __future__ import annotations
@@ -34,8 +37,8 @@ class Ended(BaseException):
 class Meter:
     """Clocks and bills one process."""
 
-    def __init__(self, phase: str, turns: int, folder: Path) -> None:
-        self.phase, self.turns, self.folder = phase, turns, folder
+    def __init__(self, phase: str, turns: int, folder: Path, loops: int = 1) -> None:
+        self.phase, self.turns, self.folder, self.loops = phase, turns, folder, loops
         self.marks: list[float] = []
         self.cpu = 0.0
         self.wait_s = 0.0
@@ -45,7 +48,7 @@ class Meter:
     @property
     def ends(self) -> bool:
         """Whether the fake model says at turn N that it is done, so that the peer can settle its accounts."""
-        return self.phase in ("kill", "settle")
+        return self.phase in ("kill", "settle", "many")
 
     def asked(self, turn: int) -> None:
         """The model is asked for this turn."""
@@ -61,6 +64,9 @@ class Meter:
                 }
             )
             os._exit(0)
+        if self.phase == "many":
+            self.marks.append(now)
+            return
         if self.ends:
             self._bill()
             if self.phase == "kill" and turn == self.turns // 2:
@@ -79,7 +85,21 @@ class Meter:
 
     def settled(self, counted: int | None, in_doubt: int = 0) -> None:
         """What the peer counts as used, at its end."""
-        say({"counted": counted, "in_doubt": in_doubt})
+        if self.phase != "many":
+            say({"counted": counted, "in_doubt": in_doubt})
+
+    def together(self, run: Callable[[list[str]], None]) -> None:
+        """Turns a second of all loops at once, after one that warms up what is made only once."""
+        run(["warm"])
+        self.marks.clear()
+        start, cpu = time.perf_counter(), time.process_time()
+        run([f"bench{number}" for number in range(self.loops)])
+        spent, cpu = time.perf_counter() - start, time.process_time() - cpu
+        turns = self.loops * self.turns
+        asked = len(self.marks)
+        if asked != turns + self.loops:  # each is asked once more, for its end
+            raise SystemExit(f"{self.loops} loops of {self.turns} turns asked {asked} times")
+        say({"loops": self.loops, "turns_s": turns / spent, "cpu_ms": cpu * 1000 / turns})
 
     def _bill(self) -> None:
         file = os.open(self.folder / BILL, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -110,13 +130,21 @@ def say(figures: dict[str, Any]) -> None:
     os.write(1, f"\n@{json.dumps(figures)}\n".encode())
 
 
-def main(drive: Callable[[Meter, Path, bool], None], *, resumes: bool = True) -> None:
-    """`python PEER.py PHASE TURNS FOLDER`."""
+Many = Callable[[Meter, Path], Callable[[list[str]], None]]
+
+
+def main(drive: Callable[[Meter, Path, bool], None], many: Many | None = None, *, resumes: bool = True) -> None:
+    """`python PEER.py PHASE TURNS FOLDER [LOOPS]`."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("phase", choices=("time", "resume", "kill", "settle"))
+    parser.add_argument("phase", choices=("time", "resume", "kill", "settle", "many"))
     parser.add_argument("turns", type=int)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("loops", type=int, nargs="?", default=1)
     given = parser.parse_args()
+    if given.phase == "many" and many is not None:
+        meter = Meter(given.phase, given.turns, given.folder, given.loops)
+        meter.together(many(meter, given.folder))
+        os._exit(0)
     resuming = given.phase in ("resume", "settle")
     if resuming and not resumes:
         say({"resume_ms": None, "counted": None})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +46,27 @@ def lookup(turn: int) -> str:
     return result(turn)
 
 
-def drive(meter: Meter, folder: Path, resuming: bool) -> None:
-    set_tracing_disabled(True)
+async def one(meter: Meter, folder: Path, name: str, *, resuming: bool = False) -> None:
     agent = Agent(name="bench", instructions="Look each record up.", model=Fake(meter), tools=[lookup])
-    session = SQLiteSession("bench", folder / "session.db")
+    session = SQLiteSession(name, folder / "session.db")
     first: Any = [] if resuming else "Collect every record."
-    ended = asyncio.run(Runner.run(agent, first, session=session, max_turns=meter.turns + 10))
+    ended = await Runner.run(agent, first, session=session, max_turns=meter.turns + 10)
     meter.settled(ended.context_wrapper.usage.requests)
 
 
+def drive(meter: Meter, folder: Path, resuming: bool) -> None:
+    set_tracing_disabled(True)
+    asyncio.run(one(meter, folder, "bench", resuming=resuming))
+
+
+def many(meter: Meter, folder: Path) -> Callable[[list[str]], None]:
+    set_tracing_disabled(True)
+
+    async def run(names: list[str]) -> None:
+        await asyncio.gather(*(one(meter, folder, name) for name in names))
+
+    return lambda names: asyncio.run(run(names))
+
+
 if __name__ == "__main__":
-    main(drive)
+    main(drive, many)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from run import verdict
+from run import LOOPS, verdict
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PAGE = DOCS / "explanation" / "peers.md"
@@ -34,9 +34,10 @@ WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP = 640, 340, 64, 44, 130, 34
 
 
 def plot(peers: dict[str, Any], figure: str, title: str, look: str) -> str:
-    """An SVG of one figure over the number of turns, both on logarithmic scales."""
+    """An SVG of one figure over the number of turns, or of loops at once, both on logarithmic scales."""
     paper, ink, grid = LOOKS[look]
-    lines = {n: [(r["turns"], r[figure]) for r in p["rows"] if r.get(figure)] for n, p in peers.items()}
+    rows, over = ("parallel", "loops") if figure == "turns_s" else ("rows", "turns")
+    lines = {n: [(r[over], r[figure]) for r in p.get(rows) or () if r.get(figure)] for n, p in peers.items()}
     lines = {name: points for name, points in lines.items() if points}
     xs = [math.log10(x) for points in lines.values() for x, _ in points]
     ys = [math.log10(y) for points in lines.values() for _, y in points]
@@ -63,7 +64,7 @@ def plot(peers: dict[str, Any], figure: str, title: str, look: str) -> str:
         for x in sorted(set(xs))
     ]
     parts.append(
-        f'<text x="{(WIDTH - RIGHT + LEFT) / 2}" y="{HEIGHT - 6}" fill="{ink}" text-anchor="middle">turns</text>'
+        f'<text x="{(WIDTH - RIGHT + LEFT) / 2}" y="{HEIGHT - 6}" fill="{ink}" text-anchor="middle">{over}</text>'
     )
     heights: list[float] = []
     for name, points in sorted(lines.items(), key=lambda one: -one[1][-1][1]):
@@ -108,6 +109,17 @@ def table(results: dict[str, Any]) -> str:
         kill = peer["kill"]
         counted = "lost" if kill["counted"] is None else kill["counted"]
         text.append(f"| {name} | {kill['billed']} | {counted} | {kill['in_doubt']} |")
+    text += [
+        "",
+        "| loops at once in one process | "
+        + " | ".join(f"{n}, turns a second" for n in LOOPS)
+        + " | processor, ms a turn |",
+    ]
+    text += ["| --- |" + " ---: |" * (len(LOOPS) + 1)]
+    for name, peer in results["peers"].items():
+        if found := {row["loops"]: row for row in peer.get("parallel") or ()}:
+            speeds = " | ".join(f"{found[n]['turns_s']:,.0f}" if n in found else "" for n in LOOPS)
+            text.append(f"| {name} | {speeds} | {found[max(found)]['cpu_ms']:.2f} |")
     held = "what is promised against peers holds."
     missed = "what is promised and does not hold: " + "; ".join(results["faults"]) + "."
     return "\n".join([*text, "", f"**Verdict**: {missed if results['faults'] else held}"])
@@ -122,6 +134,7 @@ def merged(files: list[str]) -> dict[str, Any]:
             rows = {row["turns"]: row for row in [*old["rows"], *peer["rows"]]}
             old["rows"] = [rows[turns] for turns in sorted(rows)]
             old["kill"] = peer["kill"] or old["kill"]
+            old["parallel"] = peer.get("parallel") or old.get("parallel")
     longest = max(row["turns"] for peer in found["peers"].values() for row in peer["rows"])
     for peer in found["peers"].values():
         peer["left_out"] = None if peer["rows"][-1]["turns"] == longest else longest
@@ -131,14 +144,20 @@ def merged(files: list[str]) -> dict[str, Any]:
 def main(files: list[str]) -> None:
     results = merged(files)
     (Path(__file__).parent / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-    figures = {"turn_ms": "Time a turn, ms (median)", "bytes_a_turn": "Bytes stored a turn"}
+    figures = {
+        "turn_ms": "Time a turn, ms (median)",
+        "bytes_a_turn": "Bytes stored a turn",
+        "turns_s": "Loops at once: turns a second",
+    }
     shown: list[str] = []
     for figure, title in figures.items():
         name = f"peers-{figure.replace('_', '-')}"
         for look in LOOKS:
             (DOCS / "images" / f"{name}-{look}.svg").write_text(plot(results["peers"], figure, title, look))
         shown.append(picture(name, title))
-    loads = [row["load"] for peer in results["peers"].values() for row in peer["rows"]]
+    loads = [
+        row["load"] for peer in results["peers"].values() for row in [*peer["rows"], *(peer.get("parallel") or ())]
+    ]
     runs = "one run" if results["repeats"] == 1 else f"the median of {results['repeats']} runs"
     head = f"{results['machine']}; {runs} of each, turn about; load of the machine {min(loads)} to {max(loads)}."
     measured = "\n\n".join([BEGIN, head, *shown, table(results), END])

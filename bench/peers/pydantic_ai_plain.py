@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,11 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.usage import RequestUsage, UsageLimits
 from workload import result, say
 
+NO_LIMIT = UsageLimits(request_limit=None)
 FEE = RequestUsage(input_tokens=100, output_tokens=50)  # given, or the fake model would count the whole history's words
 
 
-def drive(meter: Meter, _folder: Path, _resuming: bool) -> None:
+def made(meter: Meter) -> Agent:
     def answer(messages: Any, _info: Any) -> ModelResponse:
         turn = (len(messages) - 1) // 2
         meter.asked(turn)
@@ -28,10 +31,22 @@ def drive(meter: Meter, _folder: Path, _resuming: bool) -> None:
         """Looks a record up."""
         return result(turn)
 
-    agent = Agent(FunctionModel(answer), tools=[lookup])
-    ended = agent.run_sync("Collect every record.", usage_limits=UsageLimits(request_limit=None))
+    return Agent(FunctionModel(answer), tools=[lookup])
+
+
+def drive(meter: Meter, _folder: Path, _resuming: bool) -> None:
+    ended = made(meter).run_sync("Collect every record.", usage_limits=NO_LIMIT)
     meter.settled(ended.usage().requests)
 
 
+def many(meter: Meter, _folder: Path) -> Callable[[list[str]], None]:
+    agent = made(meter)
+
+    async def run(names: list[str]) -> None:
+        await asyncio.gather(*(agent.run("Collect every record.", usage_limits=NO_LIMIT) for _ in names))
+
+    return lambda names: asyncio.run(run(names))
+
+
 if __name__ == "__main__":
-    main(drive, resumes=False)
+    main(drive, many, resumes=False)

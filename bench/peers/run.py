@@ -27,6 +27,7 @@ sys.path.insert(0, str(HERE))
 import pg  # noqa: E402
 
 KILL_TURNS = 12
+LOOPS, LOOP_TURNS = (1, 10, 100), 10  # so many at once in one process, of so many turns each
 LANGGRAPH = ("langgraph==1.2.24", "langgraph-checkpoint-sqlite==3.1.2")
 
 
@@ -68,9 +69,9 @@ def python_of(peer: Peer) -> str:
     return str(python)
 
 
-def phase(peer: Peer, name: str, turns: int, folder: Path, store: str = "") -> dict[str, Any]:
+def phase(peer: Peer, name: str, turns: int, folder: Path, store: str = "", loops: int = 1) -> dict[str, Any]:
     """What one process of it says; it may kill itself."""
-    command = [python_of(peer), str(HERE / peer.script), name, str(turns), str(folder)]
+    command = [python_of(peer), str(HERE / peer.script), name, str(turns), str(folder), str(loops)]
     environ = {**os.environ, "LANGSMITH_TRACING": "false", "BENCH_STORE": store}
     environ.pop("PYTHONDONTWRITEBYTECODE", None)  # everybody starts from bytecode
     done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
@@ -117,6 +118,16 @@ def timed(peer: Peer, turns: int, server: str | None) -> dict[str, Any]:
         place.close()
 
 
+def together(peer: Peer, loops: int, server: str | None) -> dict[str, Any]:
+    """Turns a second of so many loops at once in one process."""
+    place = Place(peer, server)
+    try:
+        load = os.getloadavg()[0]
+        return {**phase(peer, "many", LOOP_TURNS, place.folder, place.store, loops), "load": round(load, 1)}
+    finally:
+        place.close()
+
+
 def killed(peer: Peer, server: str | None) -> dict[str, Any]:
     """A paid call, then SIGKILL before it is answered: what is billed in all, and what the peer counts."""
     place = Place(peer, server)
@@ -152,6 +163,11 @@ def verdict(results: dict[str, Any]) -> list[str]:
             gain = row["turn_ms"] / own[row["turns"]]["turn_ms"]
             if gain <= 1 or (name == "langgraph" and row["turns"] >= 1000 and gain < LEAST_GAIN):
                 found.append(f"at {row['turns']:,} turns a turn of {ours} is {gain:.2f} times as quick as {name}'s")
+        ours_together = {row["loops"]: row["turns_s"] for row in peers[ours].get("parallel") or ()}
+        for row in peer.get("parallel") or ():
+            gain = ours_together[row["loops"]] / row["turns_s"]
+            if gain <= 1:
+                found.append(f"{row['loops']} loops at once make {gain:.2f} times as many turns a second as {name}'s")
     for ours in ("treadle", "treadle-postgres"):
         kill = peers.get(ours, {}).get("kill")
         if kill and not kill["counted"] <= kill["billed"] <= kill["counted"] + kill["in_doubt"]:
@@ -177,17 +193,30 @@ def measure(
                 rows[name][turns].append(row := timed(peer, turns, server))
                 said = {k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}
                 print(name, json.dumps(said), flush=True)
+    parallel = beside(chosen, given, server)
     found: dict[str, Any] = {}
     for name, peer in chosen.items():
         kept = [middle(rows[name][n]) for n in lengths if rows[name][n]]
         found[name] = {
             "needs": peer.needs,
             "rows": kept,
+            "parallel": parallel[name],
             "kill": None if given.no_kills else killed(peer, server),
             "left_out": left_out.get(name),
         }
         print(name, "killed in a call:", json.dumps(found[name]["kill"]), flush=True)
     return found
+
+
+def beside(chosen: dict[str, Peer], given: argparse.Namespace, server: str | None) -> dict[str, list[dict[str, Any]]]:
+    """Loops in parallel, peers turn about."""
+    rows: dict[str, dict[int, list[dict[str, Any]]]] = {name: {n: [] for n in LOOPS} for name in chosen}
+    for loops in () if given.no_parallel else LOOPS:
+        for _ in range(given.repeats):
+            for name, peer in chosen.items():
+                rows[name][loops].append(row := together(peer, loops, server))
+                print(name, json.dumps({k: round(v, 3) for k, v in row.items()}), flush=True)
+    return {name: [middle(one) for one in found.values() if one] for name, found in rows.items()}
 
 
 def main() -> int:
@@ -197,10 +226,11 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--no-kills", action="store_true", help="leave the kill test out")
+    parser.add_argument("--no-parallel", action="store_true", help="leave loops in parallel out")
     parser.add_argument("--limit", type=float, default=120.0)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    lengths = [int(part) for part in given.turns.split(",")]
+    lengths = [int(part) for part in given.turns.split(",") if part]
     with pg.server() as server:
         wanted = set(given.only.split(",")) if given.only else set(PEERS)
         chosen = {name: peer for name, peer in PEERS.items() if name in wanted and (server or not peer.postgres)}

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,14 @@ class Fake(InstantModel):
         return Reply(say(turn), (call,), FEE, "tool_call")
 
 
-async def _drive(meter: Meter, folder: Path, resuming: bool) -> None:
+async def _opened(folder: Path) -> Runtime:
     store = os.environ.get("BENCH_STORE") or f"sqlite:///{folder / 'treadle.db'}"
-    ledger = await open_store(store, NO_CRASH_POINTS)
-    runtime = Runtime(ledger, Settings(environ={}, state_dir=folder))
+    return Runtime(await open_store(store, NO_CRASH_POINTS), Settings(environ={}, state_dir=folder))
+
+
+async def _drive(meter: Meter, folder: Path, resuming: bool) -> None:
+    runtime = await _opened(folder)
+    ledger = runtime.ledger
     definition = loop(meter.turns, "read", Fake(meter))
     if resuming:
         began = time.perf_counter()
@@ -58,5 +63,24 @@ def drive(meter: Meter, folder: Path, resuming: bool) -> None:
     asyncio.run(_drive(meter, folder, resuming))
 
 
+def many(meter: Meter, folder: Path) -> Callable[[list[str]], None]:
+    runner = asyncio.Runner()  # the store's tasks outlive the loop that warms up
+    runtime = runner.run(_opened(folder))
+
+    async def one(name: str) -> None:
+        session = await runtime.start(
+            loop(meter.turns, "read", Fake(meter)), "Collect every record.", execution_id=name
+        )
+        found = await session.run()
+        await session.close()
+        if found["code"] != "accepted":
+            raise SystemExit(f"{name}: {found}")
+
+    async def run(names: list[str]) -> None:
+        await asyncio.gather(*(one(name) for name in names))
+
+    return lambda names: runner.run(run(names))
+
+
 if __name__ == "__main__":
-    main(drive)
+    main(drive, many)

@@ -1,4 +1,4 @@
-"""python -m chaos [--loops 50] [--turns 100] [--workers 4] [--seed N]: a fault every second until all loops have ended, and a verdict."""
+"""python -m chaos [--engine E] [--loops 50] [--turns 100] [--workers 4] [--seed N]: faults until all have ended; a verdict."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from pathlib import Path
 from .harness import Harness
 from .verdict import judge
 
-HEARTBEAT_S = 1.0  # how often a worker renews its lease
-AIMS = {"kill": HEARTBEAT_S + 3, "stop": 2 * HEARTBEAT_S + 3}
+HEARTBEAT_S = {"workers": 1.0, "temporal": 5.0}  # how often a lease is renewed; when Temporal misses a heartbeat
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
+    parser.add_argument("--engine", choices=("workers", "temporal", "both"), default="both")
+    parser.add_argument(
+        "--no-namespaces", action="store_true", help="cutting proxies even where namespaces are allowed"
+    )
     parser.add_argument("--loops", type=int, default=50)
     parser.add_argument("--turns", type=int, default=100)
     parser.add_argument("--workers", type=int, default=4)
@@ -28,14 +31,19 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="a folder for logs, bill and notes")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
-        where = given.keep or Path(folder)
-        where.mkdir(parents=True, exist_ok=True)
-        return asyncio.run(run(where, given))
+        codes: list[int] = []
+        for engine in ("workers", "temporal") if given.engine == "both" else (given.engine,):
+            where = (given.keep or Path(folder)) / engine
+            where.mkdir(parents=True, exist_ok=True)
+            codes.append(asyncio.run(run(where, given, engine)))
+        return max(codes)
 
 
-async def run(folder: Path, given: argparse.Namespace) -> int:
+async def run(folder: Path, given: argparse.Namespace, engine: str) -> int:
     """The exit code."""
-    harness = Harness(folder, given.loops, given.turns, given.workers, given.seed, given.every)
+    sizes = (given.loops, given.turns, given.workers, given.seed, given.every)
+    harness = Harness(folder, *sizes, engine=engine, namespaces=not given.no_namespaces)
+    print(f"engine {engine}, by {harness.network.kind}", flush=True)
     started = time.monotonic()
     try:
         whole = await harness.run(given.patience)
@@ -52,12 +60,13 @@ async def run(folder: Path, given: argparse.Namespace) -> int:
     print(
         f"requests: counted {found.counted}, billed {found.billed}, in doubt {found.in_doubt}; changes begun: {found.changes}"
     )
-    for how, aim in AIMS.items():
+    heartbeat_s = HEARTBEAT_S[engine]
+    for how, aim in (("kill", heartbeat_s + 3), ("stop", 2 * heartbeat_s + 3), ("cut", 2 * heartbeat_s + 3)):
         told(how, aim, harness)
     faults = found.faults if whole else ["not every loop came to its end in time", *found.faults]
     for fault in faults[:20]:
         print(f"FAULT {fault}")
-    print(f"verdict: {'FAILED' if faults else 'every loop is whole, and every promise held'}")
+    print(f"verdict, engine {engine}: {'FAILED' if faults else 'every loop is whole, and every promise held'}")
     return 1 if faults else 0
 
 

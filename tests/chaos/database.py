@@ -46,8 +46,8 @@ class Database:
             command, check=check, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/"
         ).returncode
 
-    def url(self, port: int | None = None) -> str:
-        return f"postgresql://{USER}@127.0.0.1:{port or self.port}/postgres"
+    def url(self, port: int | None = None, host: str = "127.0.0.1") -> str:
+        return f"postgresql://{USER}@{host}:{port or self.port}/postgres"
 
     def start(self) -> bool:
         where = f"-k {self.folder} -c listen_addresses=127.0.0.1 -p {self.port}"

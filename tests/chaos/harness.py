@@ -16,16 +16,22 @@ from typing import Any
 
 import psycopg
 
+from support import temporal
 from treadle.app.runtime import Runtime
 from treadle.ledger.postgres import open_postgres
 from treadle.settings import Settings
 from treadle.testing import Fault, ScriptedEndpoint, Turn
 
 from .database import Database
-from .proxy import CuttingProxy
+from .network import Place, network
 
 TESTS = Path(__file__).parents[1]
 COMMAND = Path(sys.executable).parent / "treadle"
+DATABASE, TEMPORAL, MODELS = "the ledger", "Temporal", "the models"
+
+
+def _port(url: str) -> int:
+    return int(url.removesuffix("/v1").rpartition(":")[2])
 
 
 def answers(turns: int) -> Any:
@@ -44,10 +50,10 @@ def answers(turns: int) -> Any:
 
 @dataclass
 class Worker:
-    """One process and the proxy that it reaches the database by."""
+    """One process, and where it runs."""
 
     name: str
-    proxy: CuttingProxy
+    place: Place
     process: subprocess.Popen[bytes] | None = None
     stopped: bool = False
 
@@ -78,6 +84,8 @@ class Harness:
     workers_n: int
     seed: int
     every_s: float
+    engine: str = "workers"
+    namespaces: bool = True  # where the machine allows them
     chance: random.Random = field(init=False)
     struck: Counter[str] = field(default_factory=Counter[str])
     takeovers: list[Takeover] = field(default_factory=list[Takeover])
@@ -90,24 +98,33 @@ class Harness:
         self.chance = random.Random(self.seed)
         self.database = Database()
         self.endpoint = ScriptedEndpoint(answers(self.turns), bill=self.folder / "bill")
+        self.temporal = temporal.server() if self.engine == "temporal" else ""
+        ways = {DATABASE: self.database.port, MODELS: _port(self.endpoint.url)}
+        if self.temporal:
+            ways[TEMPORAL] = _port(self.temporal)
+        self.network = network(ways, namespaces=self.namespaces)
         self.notes = self.folder / "notes"
         self.environ = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
             "TREADLE_STATE": str(self.folder / "state"),
-            "CHAOS_URL": self.endpoint.url,
             "CHAOS_NOTES": str(self.notes),
             "CHAOS_TURNS": str(self.turns),
             "PYTHONPATH": str(TESTS / "chaos"),
         }
 
+    @property
+    def slots(self) -> int:
+        """Of each worker: no one has all of it, so that faults find more than one at work, and whoever is left has room."""
+        return max(1, -(-self.loops // 2))
+
     async def run(self, patience_s: float) -> bool:
         """Whether every loop came to its end in time."""
+        models = await self.network.shared(MODELS)
+        self.environ["CHAOS_URL"] = f"http://{models.host}:{models.port}/v1"
         await self._submit()
         for number in range(self.workers_n):
-            proxy = CuttingProxy(self.database.port)
-            await proxy.start()
-            self.workers.append(Worker(f"w{number}", proxy))
+            self.workers.append(Worker(f"w{number}", await self.network.place(number)))
             self._begin(self.workers[-1])
         watch = asyncio.create_task(self._watch())
         started, until = time.monotonic(), time.monotonic() + patience_s
@@ -142,14 +159,7 @@ class Harness:
         log = (self.folder / f"{worker.name}.log").open("ab")
         with log:
             worker.process = subprocess.Popen(
-                [
-                    str(COMMAND),
-                    "worker",
-                    "--store",
-                    self.database.url(worker.proxy.port),
-                    "--concurrency",
-                    str(self.loops),
-                ],
+                [*worker.place.prefix, str(COMMAND), "worker", "--concurrency", str(self.slots), *self._where(worker)],
                 env=self.environ,
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
@@ -157,6 +167,14 @@ class Harness:
                 stderr=log,
             )
         worker.stopped = False
+
+    def _where(self, worker: Worker) -> list[str]:
+        database = worker.place.ways[DATABASE]
+        flags = ["--store", self.database.url(database.port, database.host)]
+        if self.temporal:
+            way = worker.place.ways[TEMPORAL]
+            flags += ["--engine", "temporal", "--address", f"{way.host}:{way.port}/default/{self.folder.name}"]
+        return flags
 
     def _revive(self) -> None:
         for worker in self.workers:
@@ -171,7 +189,8 @@ class Harness:
         kinds = (
             ["kill"] * 4
             + ["stop"] * 4
-            + ["cut"] * 4
+            + [f"cut from {DATABASE}"] * 4
+            + [f"cut from {TEMPORAL}", "cut from both"] * (4 * bool(self.temporal))
             + ["reset"] * 2
             + ["restart"]
             + ["disk full"] * self.database.small
@@ -179,7 +198,7 @@ class Harness:
         how = self.chance.choice(kinds)
         if how in ("restart", "disk full") and self.chance.random() < 0.5:
             how = "reset"
-        if how in ("kill", "stop", "cut") and len(up) < 2:
+        if how.startswith(("kill", "stop", "cut")) and len(up) < 2:
             how = "reset"  # those that have just been started are let to get up: a fault that hits nothing is none
         self.struck[how] += 1
         span = self.chance.choice((0.3, 0.3, 1.0, 5.0))
@@ -193,14 +212,20 @@ class Harness:
                 victim.stopped = True
                 self._signal(victim, signal.SIGSTOP)
                 self._later(span, lambda: self._wake(victim))
-            case "cut":
-                victim.proxy.cut()
-                self._later(span, victim.proxy.heal)
             case "reset":
-                victim.proxy.reset()
+                for way in victim.place.ways.values():
+                    way.reset()
             case "restart":
                 self._disturb()
                 await asyncio.to_thread(self.database.restart)
+            case _ if how.startswith("cut from "):
+                span = self.chance.choice((span, 8.0)) if self.temporal else span
+                if span > 3 and how != f"cut from {TEMPORAL}":  # who is cut from Temporal alone keeps what it has
+                    await self._note(victim, "cut")
+                ways = [way for name, way in victim.place.ways.items() if how in (f"cut from {name}", "cut from both")]
+                for way in ways:
+                    way.cut()
+                    self._later(span, way.heal)
             case _:
                 self._disturb()
                 await asyncio.to_thread(self.database.fill)
@@ -259,12 +284,13 @@ class Harness:
 
     async def _end(self) -> None:
         for worker in self.workers:
-            worker.proxy.heal()
+            for way in worker.place.ways.values():
+                way.heal()
             self._signal(worker, signal.SIGCONT)
             if worker.process is not None:
                 worker.process.kill()
                 worker.process.wait()
-            await worker.proxy.close()
+        await self.network.close()
         self.database.free()
 
     def close(self) -> None:

@@ -59,7 +59,7 @@ async def judge(url: str, ids: list[str], bill: Path, notes: Path, turns: int) -
         if owners[name] - 1 > found:
             faults.append(f"{name} changed hands {owners[name] - 1} times in the world, {found} times on record")
     await ledger.close()
-    return Judgement(faults, counted, sum(keys.values()), doubted, takeovers, len(begun))
+    return Judgement(faults, counted, sum(billed[name].requests for name in ids), doubted, takeovers, len(begun))
 
 
 async def _takeovers(ledger: Any, name: str, faults: list[str]) -> int:

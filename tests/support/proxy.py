@@ -7,17 +7,17 @@ import contextlib
 
 
 class CuttingProxy:
-    """Forwards to a port of this machine."""
+    """Listens at `host` on a port of its own, and forwards to a port of this machine."""
 
-    def __init__(self, to_port: int) -> None:
-        self.to_port, self.port = to_port, 0
+    def __init__(self, to_port: int, host: str = "127.0.0.1") -> None:
+        self.to_port, self.host, self.port = to_port, host, 0
         self._open = asyncio.Event()
         self._open.set()
         self._server: asyncio.Server
         self._pumps: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, self.host, 0)
         self.port = self._server.sockets[0].getsockname()[1]
 
     def cut(self) -> None:
