@@ -69,12 +69,14 @@ def python_of(peer: Peer) -> str:
     return str(python)
 
 
-def phase(peer: Peer, name: str, turns: int, folder: Path, store: str = "", loops: int = 1) -> dict[str, Any]:
-    """What one process of it says; it may kill itself."""
+def phase(
+    peer: Peer, name: str, turns: int, folder: Path, store: str = "", loops: int = 1, limit: float | None = None
+) -> dict[str, Any]:
+    """What one process of it says; it may kill itself. TimeoutExpired."""
     command = [python_of(peer), str(HERE / peer.script), name, str(turns), str(folder), str(loops)]
     environ = {**os.environ, "LANGSMITH_TRACING": "false", "BENCH_STORE": store}
     environ.pop("PYTHONDONTWRITEBYTECODE", None)  # everybody starts from bytecode
-    done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=limit, check=False)
     said = [line[1:] for line in done.stdout.splitlines() if line.startswith("@")]
     if not said and name != "kill":
         raise SystemExit(f"{' '.join(command)} said nothing:\n{done.stderr[-2000:]}")
@@ -118,12 +120,15 @@ def timed(peer: Peer, turns: int, server: str | None) -> dict[str, Any]:
         place.close()
 
 
-def together(peer: Peer, loops: int, server: str | None) -> dict[str, Any]:
-    """Turns a second of so many loops at once in one process."""
+def together(peer: Peer, loops: int, server: str | None, limit: float) -> dict[str, Any]:
+    """Turns a second of so many loops at once in one process; none where they take longer than that."""
     place = Place(peer, server)
     try:
         load = os.getloadavg()[0]
-        return {**phase(peer, "many", LOOP_TURNS, place.folder, place.store, loops), "load": round(load, 1)}
+        found = phase(peer, "many", LOOP_TURNS, place.folder, place.store, loops, limit)
+        return {**found, "load": round(load, 1)}
+    except subprocess.TimeoutExpired:
+        return {"loops": loops, "turns_s": None, "cpu_ms": None, "load": round(load, 1)}
     finally:
         place.close()
 
@@ -165,8 +170,8 @@ def verdict(results: dict[str, Any]) -> list[str]:
                 found.append(f"at {row['turns']:,} turns a turn of {ours} is {gain:.2f} times as quick as {name}'s")
         ours_together = {row["loops"]: row["turns_s"] for row in peers[ours].get("parallel") or ()}
         for row in peer.get("parallel") or ():
-            gain = ours_together[row["loops"]] / row["turns_s"]
-            if gain <= 1:
+            gain = (ours_together[row["loops"]] or 0) / (row["turns_s"] or float("inf"))
+            if row["turns_s"] and gain <= 1:
                 found.append(f"{row['loops']} loops at once make {gain:.2f} times as many turns a second as {name}'s")
     for ours in ("treadle", "treadle-postgres"):
         kill = peers.get(ours, {}).get("kill")
@@ -214,8 +219,8 @@ def beside(chosen: dict[str, Peer], given: argparse.Namespace, server: str | Non
     for loops in () if given.no_parallel else LOOPS:
         for _ in range(given.repeats):
             for name, peer in chosen.items():
-                rows[name][loops].append(row := together(peer, loops, server))
-                print(name, json.dumps({k: round(v, 3) for k, v in row.items()}), flush=True)
+                rows[name][loops].append(row := together(peer, loops, server, given.limit))
+                print(name, json.dumps({k: v and round(v, 3) for k, v in row.items()}), flush=True)
     return {name: [middle(one) for one in found.values() if one] for name, found in rows.items()}
 
 

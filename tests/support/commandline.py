@@ -103,7 +103,12 @@ class CommandLine:
 
 def finish(process: subprocess.Popen[str]) -> Ran:
     """Its code and what it said."""
-    out, err = process.communicate(timeout=PATIENCE_S)
+    try:
+        out, err = process.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
     assert "Traceback" not in err, err
     return Ran(process.returncode, out, err)
 

@@ -215,6 +215,19 @@ def test_a_gate_that_failed_in_an_earlier_round_and_is_no_more_rejects_nothing()
     assert gates.due(LoopState(settings=gated, iteration=1, memory=memory)) is None
 
 
+@pytest.mark.req("RT-01", "LG-04")
+def test_an_evaluators_key_never_comes_again_though_its_gates_are_run_anew() -> None:
+    machine = learning(round_of(), seen=[{"lint": True}, {"lint": True}], gates=("lint",))
+    machine.to(act.RunCheck)
+    machine.emit(ev.Interrupted(epoch=2, reason="taken-over"))
+    machine.to(act.RunCheck)
+    machine.emit(ev.CallbackRaised(key=machine.state.callback, message="the check broke", us=1))
+    machine.emit(ev.Reopened(actor="me"))
+    machine.to(act.RunCheck)
+    keys = [one.key for one in machine.seen(ev.CallbackStarted) if ".evaluate." in one.key]
+    assert len(keys) == len(set(keys)) == 3
+
+
 @pytest.mark.req("FR-18", "FR-20")
 def test_a_loop_that_is_reopened_looks_at_its_gates_again_and_keeps_what_it_knows() -> None:
     memory = Memory(recalled=RECALLED.lessons, outcomes={"L1": "helpful"}, gated=2, voted=True, distilled=True)

@@ -33,7 +33,10 @@ def due(state: LoopState) -> Action | None:
 
 
 def checked(state: LoopState, e: GatesChecked) -> LoopState:
-    """A gate that failed and passes now is a recovery; a later one of the same gate replaces it."""
+    """A gate that failed and passes now is a recovery; a later one of the same gate replaces it.
+
+    Attempts go on counting: a loop that is tried again runs its gates anew, and its evaluator's keys must not come again.
+    """
     memory = state.memory
     failing = {one.gate: one for one in memory.failing}
     recoveries = {one.gate: one for one in memory.recoveries}
@@ -53,7 +56,7 @@ def checked(state: LoopState, e: GatesChecked) -> LoopState:
         memory, gated=state.iteration, failing=tuple(failing.values()), recoveries=tuple(recoveries.values())
     )
     state = settle_charges(spend(state, us=e.us))
-    return replace(state, memory=memory, callback="", attempt=1, processes=())
+    return replace(state, memory=memory, callback="", processes=())
 
 
 FOLD = {GatesChecked: checked}
