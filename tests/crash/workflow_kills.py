@@ -1,6 +1,6 @@
 """SIGKILL at every crash point of every show, each time that it is reached, in a process with a store on disk; another goes on.
 
-python tests/crash/workflow_kills.py [--shows NAME ...] [--every 1] [--keep-going]
+python tests/crash/workflow_kills.py [--shows NAME ...] [--every 1]
 
 The processes are forks of this one, so that a kill costs no start of Python. The last line says how many kills and faults there were.
 """

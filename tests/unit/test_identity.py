@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from support.places import Place, X
-from treadle.core.errors import DefinitionChanged, DefinitionError
+from treadle.core.errors import DefinitionChanged, DefinitionError, InputError
 from treadle.ports.callback import accept
 from treadle.spec.definitions import Agent, Loop
 from treadle.spec.workflows import ApprovalTask, Asks, LoopTask, RunTask, Task, Workflow
@@ -123,6 +123,20 @@ def test_what_has_changed_is_told_in_words_before_anything_runs(
         place.resume(now, retry_incomplete=True)
     assert said in str(refused.value)
     assert f"The definition has changed since {X} was started: " in str(refused.value)
+
+
+@pytest.mark.req("TC-25")
+def test_another_graph_inside_is_not_adopted_either(tmp_path: Any) -> None:
+    place = Place("memory", tmp_path)
+
+    def whole(*tasks: Any) -> Workflow:
+        return flow(RunTask("middle", flow(RunTask("inner", flow(*tasks)))))
+
+    place.run(whole(A))
+    with pytest.raises(DefinitionChanged, match=r"\(task b was added\)\)\. Restore it, or start it anew"):
+        place.resume(whole(A, B), retry_incomplete=True)
+    with pytest.raises(InputError, match="start it anew"):
+        place.resume(whole(A, B), retry_incomplete=True, adopt=True)
 
 
 def test_the_command_names_a_store_that_is_not_the_usual_one() -> None:

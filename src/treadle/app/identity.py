@@ -52,11 +52,24 @@ def differences(known: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     return [_difference(name, known.get(name), now.get(name)) for name in changed(known, now)]
 
 
-def refused(
-    execution_id: str, known: Mapping[str, str], now: Mapping[str, str], *, adoptable: bool = True
-) -> DefinitionChanged:
+def adoptable(known: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Whether the graph is the same, and that of every workflow that one of its tasks runs."""
+    for name in changed(known, now):
+        before, after = (_parts(each[name]) if name in each else None for each in (known, now))
+        if before is None or after is None:
+            if name.startswith("task "):
+                return False
+            continue
+        runs = [one.get("runs", {}) for one in (before, after)]
+        if before.get("after") != after.get("after") or not adoptable(*runs):
+            return False
+    return True
+
+
+def refused(execution_id: str, known: Mapping[str, str], now: Mapping[str, str]) -> DefinitionChanged:
     """What is raised where they differ."""
-    return DefinitionChanged(execution_id, changed(known, now), differences(known, now), adoptable=adoptable)
+    told = differences(known, now)
+    return DefinitionChanged(execution_id, changed(known, now), told, adoptable=adoptable(known, now))
 
 
 def _difference(name: str, known: str | None, now: str | None) -> str:

@@ -32,7 +32,7 @@ from treadle.settings import Settings
 from treadle.spec.workflows import Budget, Workflow
 from treadle.telemetry.hub import Hub
 
-from .identity import refused
+from .identity import adoptable, refused
 from .nesting import Nesting
 from .runtime import Reopening, Runtime
 from .task_history import outputs_of, whole_document
@@ -282,15 +282,10 @@ def workflows_of(runtime: Runtime) -> WorkflowRuntime:
 
 
 def _adopted(state: WorkflowState, built: BuiltWorkflow, actor: str, definition: str) -> ev.WorkflowAdopted:
-    if not _adoptable(state, built):
+    if not adoptable(state.fingerprint, built.fingerprint):
         raise InputError("Another set of tasks or dependencies cannot be adopted by a stored execution: start it anew.")
     settings = msgspec.structs.replace(built.settings, budget=state.settings.budget)
     return ev.WorkflowAdopted(actor=actor, fingerprint=built.fingerprint, settings=settings, definition=definition)
-
-
-def _adoptable(state: WorkflowState, built: BuiltWorkflow) -> bool:
-    graphs = [{task.key: set(task.after) for task in each.settings.tasks} for each in (state, built)]
-    return graphs[0] == graphs[1]
 
 
 def check_identity(execution_id: str, state: WorkflowState, built: BuiltWorkflow, *, adopt: bool = False) -> None:
@@ -298,4 +293,4 @@ def check_identity(execution_id: str, state: WorkflowState, built: BuiltWorkflow
     if state.settings.name != built.settings.name:
         raise WorkflowMismatch(f"It was started as {state.settings.name!r}, and this is {built.settings.name!r}.")
     if not adopt and state.fingerprint != built.fingerprint:
-        raise refused(execution_id, state.fingerprint, built.fingerprint, adoptable=_adoptable(state, built))
+        raise refused(execution_id, state.fingerprint, built.fingerprint)
