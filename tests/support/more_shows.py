@@ -231,7 +231,7 @@ def judge_cancelled(end: Ended) -> None:
 
 
 def rejected(world: World) -> Workflow:
-    """A gate is rejected: what depends on it is skipped, and nothing else that is needed goes on."""
+    """A gate is rejected inside: what runs it is rejected with it, and what depends on that is skipped."""
 
     async def fine(ctx: Any) -> str:
         world.did(ctx)
@@ -240,20 +240,23 @@ def rejected(world: World) -> Workflow:
     async def never(ctx: Any) -> None:
         world.say("never")
 
-    gate = ApprovalTask("gate", "Ship it?", after=("fine",), actors=("ada",))
-    return Workflow("rejected", [Task("fine", fine), gate, Task("after", never, after=(gate,))])
+    inner = Workflow("inner", [ApprovalTask("gate", "Ship it?", actors=("ada",)), Task("then", never, after=("gate",))])
+    inside = RunTask("inside", inner, after=("fine",))
+    return Workflow("rejected", [Task("fine", fine), inside, Task("after", never, after=(inside,))])
 
 
 async def rejecting(desk: Desk) -> bool:
     if desk.status != "waiting-input":
         return False
-    await desk.answer("gate.q1", "reject", "not today")
+    (asked,) = desk.asked
+    await desk.answer(asked.id, "reject", "not today")
     return True
 
 
 def judge_rejected(end: Ended) -> None:
     assert (end.status, end.code) == ("rejected", "rejected")
-    assert end.state.evidence == "gate: rejected by ada: not today"
+    assert end.state.evidence.startswith("inside: gate: rejected by ada: not today (in ")
+    assert end.executions == 2
     assert end.state.outcome == "rejected"
     assert not end.world.lines("never")
     assert end.document["status"] == "rejected"
