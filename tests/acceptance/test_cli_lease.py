@@ -127,17 +127,26 @@ FORGERY = [
 
 
 @pytest.mark.req("FR-12", "SE-02")
-def test_a_lease_forged_in_the_store_lies_beyond_the_ceiling_all_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("table", "old", "new", "said"),
+    [
+        ("records", "fs.write:docs/a", "fs.write:etc/**", "beyond the ceiling"),
+        ("snapshots", "fs.write:src/**", "fs.write:**", "record 1 does not make it"),
+    ],
+)
+def test_a_lease_forged_in_the_store_permits_nothing_and_is_named(
+    tmp_path: Path, table: str, old: str, new: str, said: str
+) -> None:
     cli = InProcess(tmp_path).git()
     with ScriptedEndpoint(FORGERY) as endpoint:
         asking(cli, endpoint.url)
-        forge(cli.store_file, b'"fs.write:docs/a"', b'"fs.write:etc/**"')
         assert cli("answer", "last", "go", "--as", "ann").code == 0
-        ran = cli("resume", "last", "--json")
-    assert ran.document["status"] == "done", ran.err
+        forge(cli.store_file, old.encode(), new.encode(), table)
+        ran = cli("resume", "last")
+    assert (ran.code, "grantedLoopLeases" in ran.err, said in ran.err) == (1, True, True), ran.err
     assert not (cli.workspace / "etc").exists()
-    assert "no lease covers fs.write:etc/a" in cli("log", "last", "--json").out
-    assert not (cli.workspace / "docs").exists(), "what it forged away is gone"
+    assert cli("frame", "verify", "last").code == 1
+    assert cli("ledger", "verify").code == 1
 
 
 @pytest.mark.req("FR-12", "SE-03", "SV-02")
@@ -173,13 +182,13 @@ def test_only_who_is_asked_for_it_grants_a_lease(tmp_path: Path) -> None:
         assert (beyond.code, "beyond the ceiling" in beyond.err) == (2, True)
 
 
-def forge(store: Path, old: bytes, new: bytes) -> None:
-    """Records changed behind the store's back, which refuses that as such."""
+def forge(store: Path, old: bytes, new: bytes, table: str = "records") -> None:
+    """Rows changed behind the store's back, which refuses that as such."""
     with closing(sqlite3.connect(store)) as database, database:
         for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             database.execute(f"DROP TRIGGER {name}")
         changed = database.execute(
-            "UPDATE records SET body = CAST(replace(CAST(body AS TEXT), ?, ?) AS BLOB) WHERE instr(body, ?)",
+            f"UPDATE {table} SET body = CAST(replace(CAST(body AS TEXT), ?, ?) AS BLOB) WHERE instr(body, ?)",
             (old.decode(), new.decode(), old),
         )
         assert changed.rowcount

@@ -12,9 +12,23 @@ import msgspec
 import pytest
 
 from support.driving import DONE, FEE, PLAN, runtime, scripted
+from support.machine import call, settings
 from treadle import Agent, Loop, accept, tool
 from treadle.app.carry import as_it_is, export, import_family, is_there, read_export, seal
-from treadle.core.errors import BrokenInvariant, DanglingMessage, DigestMismatch, FrameError, InputError, MalformedFrame
+from treadle.core.errors import (
+    BrokenInvariant,
+    DanglingMessage,
+    DigestMismatch,
+    FrameError,
+    InputError,
+    MalformedFrame,
+    UnfoundedLease,
+)
+from treadle.core.events import Answered, LeaseChanged
+from treadle.core.values import replace
+from treadle.kernel.agent import call_key
+from treadle.kernel.grants import advance_proven, unfounded
+from treadle.kernel.states import AgentState, LoopState
 from treadle.testing import Turn
 
 
@@ -80,6 +94,68 @@ def test_a_part_that_does_not_fit_the_rest_is_found(change: Any, error: type[Fra
     read_export(exported)
     with pytest.raises(error):
         read_export(altered(exported, change))
+
+
+def granted(**changes: Any) -> LeaseChanged:
+    facts: dict[str, Any] = {
+        "id": "grant.9",
+        "op": "grant",
+        "capability": "fs.write:docs/**",
+        "actor": "ann",
+        "at_us": 5,
+    }
+    return LeaseChanged(**{**facts, **changes})
+
+
+@pytest.mark.req("FR-12", "SE-02")
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, ""),
+        ({"expires_at_us": 6}, ""),
+        ({"op": "revoke", "id": "revoke.9", "capability": "process.spawn"}, ""),
+        ({"id": "grant.8"}, "would be 9"),
+        ({"capability": "fs.write:etc/**"}, "beyond the ceiling"),
+        ({"capability": "fs.write:../x"}, "leads out of the workspace"),
+        ({"expires_at_us": 5}, "ends before it begins"),
+        ({"by": "policy"}, "at the start alone"),
+        ({"by": "gate", "id": "k"}, "nobody has said yes"),
+    ],
+)
+def test_a_grant_is_founded_on_what_came_before_it(change: dict[str, Any], said: str) -> None:
+    state = LoopState(settings=settings(ceiling=("fs.write:docs/**",)), seq=8, status="running")
+    why = unfounded(state, granted(**change))
+    assert said in why
+    assert bool(said) is bool(why)
+    if why:
+        with pytest.raises(UnfoundedLease, match=r"records\[8\]"):
+            advance_proven(state, granted(**change))
+    else:
+        assert advance_proven(state, granted(**change)).carried.leases[-1].record == 9
+
+
+@pytest.mark.req("FR-12", "SE-02")
+@pytest.mark.parametrize(
+    ("change", "founded"),
+    [
+        ({}, True),
+        ({"capability": "fs.write:docs/b"}, False),
+        ({"actor": "eve"}, False),
+        ({"at_us": 6}, False),
+        ({"op": "revoke"}, False),
+        ({"id": "r1.act.t1.7"}, False),
+    ],
+)
+def test_a_grant_of_a_gate_is_what_was_asked_for_and_answered_there(change: dict[str, Any], founded: bool) -> None:
+    asks = call("request_permission", capability="fs.write:docs/**", reason="r")
+    agent = AgentState(step="tools", calls=(asks,))
+    for decision in ("approve", "reject"):
+        answer = Answered(id="k.lease", decision=decision, text="", actor="ann", at_us=5)
+        state = LoopState(settings=settings(), agent=agent, answer=answer)
+        event = granted(**{"by": "gate", "id": call_key(state, 0), **change})
+        assert (not unfounded(state, event)) is (founded and decision == "approve")
+    other = replace(state, answer=replace(answer, decision="approve"), agent=replace(agent, calls=(call("read_file"),)))
+    assert unfounded(other, granted(by="gate", id=call_key(other, 0)))
 
 
 @pytest.mark.req("FR-23", "FR-27")

@@ -24,6 +24,7 @@ from treadle.core.errors import (
     BrokenInvariant,
     DanglingMessage,
     DigestMismatch,
+    FrameError,
     InputError,
     InvalidField,
     LedgerTooNew,
@@ -36,6 +37,7 @@ from treadle.core.errors import (
 from treadle.core.messages import BRANCHING, ToolsFinished
 from treadle.kernel.continuation import frame_of, identity_of
 from treadle.kernel.frame import SCHEMA, LoopFrame, dump_frame, load_frame
+from treadle.kernel.grants import advance_proven
 from treadle.kernel.loop import advance
 from treadle.kernel.snapshot import SNAPSHOT_VERSION, freeze
 from treadle.kernel.states import LoopState
@@ -131,7 +133,7 @@ def read_export(data: bytes) -> Carried:
     """The checked export. FrameError subclasses name what is wrong; nothing of it is used then."""
     whole = opened(data, _Export)
     records = tuple(Record(r.seq, r.kind, r.version, r.parent, r.at_us, bytes(r.body)) for r in whole.records)
-    state = folded(records, LoopState(), advance)
+    state = folded(records, LoopState(), advance_proven)
     frame = load_frame(
         whole.loop.encode(),
         max_iterations=state.settings.max_rounds,
@@ -150,6 +152,8 @@ def folded(records: Iterable[Record], state: S, fold: Callable[[S, Any], S]) -> 
         path = f"$.frame.records[{record.seq - 1}]"
         try:
             state = fold(state, decode(record.kind, record.version, record.body))
+        except FrameError:
+            raise
         except LedgerTooNew as error:
             raise UnsupportedVersion(str(error), path=path) from error
         except (TreadleError, KeyError, RecursionError) as error:

@@ -36,6 +36,7 @@ from treadle.runtime.clock import SystemClock
 from treadle.runtime.document import document
 from treadle.runtime.driver import Driver
 from treadle.runtime.journal import Journal, load_state
+from treadle.runtime.leases import check_leases
 from treadle.settings import Settings
 from treadle.spec.definitions import Agent, Loop
 from treadle.tools.process import kill_recorded
@@ -185,6 +186,7 @@ class Runtime:
         if known.state.parent and parent is None:
             raise InputError(_inside_of(execution_id, known.state.parent))
         check_input(loop, known.state.input_json)
+        await check_leases(self.ledger, execution_id, known.state)
         isolation, restored = await reopened(known.state, self.settings)
         built = self._builder()(loop if isolation is None else inside(loop, known.state), isolation)
         told = known.state.fingerprint

@@ -205,15 +205,20 @@ def _verified(data: bytes) -> str:
 async def _verify_state(where: Place, ledger: Ledger, execution_id: str, state: LoopState) -> None:
     import msgspec
 
-    from treadle.app.carry import message_finder
-    from treadle.core.errors import StaleScopeReceipt
+    from treadle.app.carry import folded, message_finder
+    from treadle.core.errors import BrokenInvariant, StaleScopeReceipt
     from treadle.kernel.continuation import frame_of, identity_of
     from treadle.kernel.frame import dump_frame, load_frame
+    from treadle.kernel.grants import advance_proven
+    from treadle.kernel.states import LoopState
 
     from .workspace import scope_of
 
     most = state.settings.max_rounds
-    finder = message_finder(await ledger.records(execution_id))
+    records = await ledger.records(execution_id, to=state.seq)
+    if frame_of(folded(records, LoopState(), advance_proven)) != frame_of(state):
+        raise BrokenInvariant("the snapshot in the store does not say what the records say", path="$.frame")
+    finder = message_finder(records)
     sealed = dump_frame(frame_of(state), max_iterations=most)
     frame = load_frame(sealed, max_iterations=most, identity=identity_of(state), has_message=finder)
     stored = frame.last_act_scope_receipt_json

@@ -172,6 +172,10 @@ class DanglingMessage(FrameError):
     """The frame points at a message that is not there."""
 
 
+class UnfoundedLease(FrameError):
+    """A lease that no recorded grant leads to."""
+
+
 class StaleScopeReceipt(FrameError):
     """The workspace no longer holds what the scope receipt says."""
 

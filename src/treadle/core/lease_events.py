@@ -19,6 +19,7 @@ class Lease(Value, frozen=True, kw_only=True):
     scope: LeaseScope
     expires_at_us: int | None = None
     by: str = ""  # a person's name, policy, or gate
+    record: int = 0  # the one that granted or revoked it; 0: the definition did, at the start
 
 
 class Held(Value, frozen=True, kw_only=True):

@@ -54,16 +54,22 @@ def _told(state: LoopState, call: ToolCall, text: str, *, failed: bool = False) 
     return Record(event=ToolsFinished(parent=state.agent.leaf or 0, results=(result,), us=0))
 
 
-def lease_changed(state: LoopState, event: LeaseChanged) -> LoopState:
-    """The state with one more lease. What was refused before may be tried again."""
-    lease = Lease(
+def lease_of(event: LeaseChanged, record: int) -> Lease:
+    """The lease that is made by the record with this number."""
+    return Lease(
         id=event.id,
         op=event.op,
         capability=event.capability,
         scope=event.scope,
         expires_at_us=event.expires_at_us,
         by=event.actor or event.by,
+        record=record,
     )
+
+
+def lease_changed(state: LoopState, event: LeaseChanged) -> LoopState:
+    """The state with one more lease. What was refused before may be tried again."""
+    lease = lease_of(event, state.seq + 1)
     agent = state.agent
     if agent.guards.failures:
         agent = replace(agent, guards=replace(agent.guards, failures=()))
