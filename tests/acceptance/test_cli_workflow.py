@@ -212,6 +212,7 @@ def test_a_quota_pause_is_listed_with_the_time_at_which_it_goes_on(tmp_path: Pat
     assert listed["pending"]["until_us"] > time.time_ns() // 1000
     assert "paused, quota, until " in cli("ls").out
     assert "goes on at " in cli("show", "last").out
+    assert re.search(r"waits    quota until [\d:]+\n  the day is used up", cli("why", "last").out)
 
 
 QUOTA = """

@@ -20,7 +20,7 @@ from treadle.kernel.outcomes import outcome_of
 from treadle.kernel.plan_standing import completed_count, gated, verified_count
 from treadle.kernel.plan_words import step_line
 
-from .listing import status_words
+from .listing import moment, status_words
 from .output import STYLES
 
 if TYPE_CHECKING:
@@ -81,7 +81,6 @@ def print_workflow(
     from treadle.runtime.workflow_document import document
 
     from .graph import drawn
-    from .listing import moment
 
     console = _console()
     rest = rest_of(row.execution_id, state, store=store, owned=row.owner_alive)
@@ -108,8 +107,6 @@ def _waits(console: Console, waits: Sequence[dict[str, Any]]) -> None:
     """What it waits for although it runs."""
     from treadle.app.waits import sentence
 
-    from .listing import moment
-
     for one in waits:
         inside = f" (in {one['child']})" if one["child"] else ""
         _say(console, f"{sentence(one, moment)}{inside}")
@@ -123,15 +120,15 @@ def print_why_workflow(
     """Outcome, evidence, what is asked, which tasks failed, next command."""
     from treadle.runtime.workflow_document import questions
 
-    from .listing import moment
-
     console = _console()
     _say(console, rest.label, f"bold {STYLES[rest.colour]}")
     if state.outcome:
         _say(console, f"outcome  {state.outcome}")
     _waits(console, waits)
-    if state.quota is not None and state.quota.reset_at_us is not None:
-        _say(console, f"goes on  {moment(state.quota.reset_at_us)}")
+    if state.quota is not None and not waits:
+        until_us = state.quota.reset_at_us
+        _say(console, f"waits    quota{'' if until_us is None else f' until {moment(until_us)}'}")
+        _block(console, state.quota.message)
     for asked in [] if waits else questions(state):
         _say(console, f"waits    {asked['kind']} {asked['request_id']}")
         _block(console, asked["prompt"])
@@ -369,7 +366,9 @@ def print_why(state: LoopState, rest: Rest, artifact: str | None) -> None:
     if state.outcome:
         _say(console, f"outcome  {state.outcome}: {outcome_of(state.outcome).means}")
     if state.pending is not None:
-        _say(console, f"waits    {state.pending.kind} {state.pending.id}")
+        until_us = state.pending.until_us
+        until = "" if until_us is None else f" until {moment(until_us)}"
+        _say(console, f"waits    {state.pending.kind} {state.pending.id}{until}")
         _block(console, state.pending.prompt)
     if state.evidence:
         _say(console, "evidence")
