@@ -47,5 +47,7 @@ def test_a_stopped_owner_that_wakes_after_a_takeover_commits_nothing_and_says_so
         os.kill(first.pid, signal.SIGCONT)
         ended = finish(first)
         assert ended.code not in (0, 3, 4)
+        assert "another process has taken it over" in ended.err
+        assert "the store failed" not in ended.err
         assert len(endpoint.requests) == asked
     assert cli("show", "last", "--json").document == second.document

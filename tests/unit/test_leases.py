@@ -70,6 +70,9 @@ def test_what_a_capability_covers(capability: str, target: str, covered: bool) -
         "fs.write:a\\b",
         "x:\0",
         "x" * 300,
+        "fs.wirte:**",
+        "proces.spawn",
+        "fs",
     ],
 )
 def test_a_glob_that_escapes_or_is_none_is_refused_and_covers_nothing(wrong: str) -> None:

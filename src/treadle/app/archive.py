@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 from anyio import to_thread
 
-from treadle.core.errors import FrameError, OwnerAlive, TreadleError, UnknownExecution
+from treadle.core.errors import FrameError, LedgerDamaged, OwnerAlive, TreadleError, UnknownExecution
 from treadle.kernel.states import LoopState
 from treadle.ports.ledger import ExecutionRow, Ledger
+from treadle.runtime.journal import LOOP
+from treadle.runtime.workflow_journal import WORKFLOW
 
 from .carry import Carried, as_it_is, export, import_family, is_there
 from .carry_workflow import CarriedWorkflow, export_workflow, import_workflow, read_any
-from .listing import parents_of, state_of
+from .listing import parents_of, state_of, summary_of
 
 
 class Took(NamedTuple):
@@ -98,10 +100,25 @@ async def take_in(ledger: Ledger, file: Path, *, owner: str, at_us: int) -> Took
     return Took(taken, known)
 
 
+async def _derived(ledger: Ledger, row: ExecutionRow) -> list[str]:
+    """What was folded and cannot be read: it is made anew from the records, at each use."""
+    found: list[str] = []
+    snapshot = await ledger.snapshot(row.execution_id)
+    if snapshot is not None:
+        try:
+            (WORKFLOW if row.kind == WORKFLOW.kind else LOOP).thaw(snapshot.body, snapshot.version)
+        except LedgerDamaged as error:
+            found.append(f"the snapshot of record {snapshot.seq} is not used: {error}")
+    if row.summary is not None and summary_of(row) is None:
+        found.append("its summary cannot be read and is not used")
+    return found
+
+
 async def unsound(ledger: Ledger) -> list[str]:
     """What is wrong with a store, a line each: its rows, its blobs, and executions whose records do not fold."""
     found = await ledger.verify()
     for row in await whole(ledger, ()):
+        found += [f"{row.execution_id}: {line}" for line in await _derived(ledger, row)]
         if not any(line.startswith(f"{row.execution_id}: ") for line in found):
             try:
                 read_any(await _document(ledger, row))

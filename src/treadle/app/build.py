@@ -42,7 +42,7 @@ from treadle.spec.definitions import ActFunction, Agent, CheckFunction, Command,
 from treadle.tools.permission import PermissionTools
 
 from .forked import children_of, first_unpriced, fork_tools
-from .inputs import input_schema
+from .inputs import check_text, input_schema
 from .library import library_agent, unpriced_agent
 from .stores import store_files
 
@@ -122,6 +122,7 @@ def _workspace(loop: Loop) -> Path | None:
             raise DefinitionError("isolate needs a workspace: a git repository, or a folder in one.")
         return None
     path = Path(loop.workspace).expanduser()
+    check_text("workspace's path", str(path.resolve()))
     if not path.is_dir():
         what = "is not a folder" if path.exists() else "does not exist"
         raise ConfigurationError(

@@ -30,6 +30,7 @@ def dump_input(loop: Loop, value: Any) -> tuple[str, str]:
     if loop.input_type is None or loop.input_type is str:
         if not isinstance(value, str) or not value.strip():
             raise InputError("The task is empty. Say what is to be done.")
+        check_text("task", value)
         return msgspec.json.encode(value).decode(), value
     from pydantic import ValidationError
 
@@ -40,6 +41,15 @@ def dump_input(loop: Loop, value: Any) -> tuple[str, str]:
         raise InputError(f"The input is not what {loop.name} takes: {_first(error)}") from error
     text = adapter.dump_json(validated).decode()
     return text, loop.prompt(validated) if loop.prompt else text
+
+
+def check_text(what: str, text: str) -> None:
+    """InputError where it holds bytes that are no UTF-8, as a terminal, a file or a name of a folder can."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        shown = text[max(0, error.start - 20) : error.end + 20].encode(errors="backslashreplace").decode()
+        raise InputError(f"The {what} is not UTF-8 text, at character {error.start + 1}: …{shown}…") from error
 
 
 def check_room(task: str, parts: LoopParts) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from treadle.core.codec import decode
 from treadle.core.errors import LedgerDamaged, LedgerTooNew, TreadleError
@@ -85,7 +85,7 @@ def _unreadable(row: ExecutionRow, error: TreadleError) -> Listed:
     """What its last summary says, and that it is no more than that."""
     bare: dict[str, Any] = {"execution_id": row.execution_id, "pending": None, "rounds": 0, "task": ""}
     bare |= dict.fromkeys(("cost_usd", "in_doubt_usd"), Decimal(0))
-    known: dict[str, Any] = json.loads(row.summary.body, parse_float=Decimal) if row.summary else {}
+    known = summary_of(row) or {}
     told = {"status": "unreadable", "code": "", "fault": str(error)}
     return Listed({**bare, **known, **told}, row.created_us, row.owner_alive)
 
@@ -96,14 +96,21 @@ def _inside(one: Listed, parent: Parent | None) -> Listed:
     return one._replace(document={**one.document, "parent": parent.execution_id}, parent=parent.execution_id)
 
 
+def summary_of(row: ExecutionRow) -> dict[str, Any] | None:
+    """What is kept for listings; None where there is none, or none that can be read: then the records are folded."""
+    try:
+        found = json.loads(row.summary.body, parse_float=Decimal) if row.summary else None
+    except ValueError:
+        return None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) and "status" in found else None
+
+
 async def listed(ledger: Ledger, row: ExecutionRow) -> Listed | None:
     """One of them; None where it was never started."""
     if not row.head:
         return None
-    summary = row.summary
-    if summary is not None and summary.seq == row.head:
-        found: dict[str, Any] = json.loads(summary.body, parse_float=Decimal)
-    else:
+    found = summary_of(row) if row.summary is not None and row.summary.seq == row.head else None
+    if found is None:
         found = document_of(row.execution_id, await state_of(ledger, row))
     if found["status"] == "running":
         found["owner_alive"] = row.owner_alive

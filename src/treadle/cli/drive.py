@@ -18,7 +18,7 @@ from treadle.app.runtime import Runtime
 from treadle.app.task_history import whole_document
 from treadle.app.views import View
 from treadle.core.endings import SIGNAL_EXITS, ending
-from treadle.core.errors import AnswerRefused, ConfigurationError, LedgerError
+from treadle.core.errors import AnswerRefused, ConfigurationError, LedgerError, StaleEpoch
 from treadle.core.redaction import Redactor, secrets_of
 from treadle.kernel.states import LoopState
 from treadle.kernel.steering import Steering
@@ -123,6 +123,9 @@ async def _run(
             if manner.begun is not None:
                 manner.begun(session)
             await _until_it_rests(runtime.ledger, session, stopping, terminal(manner.actor), view)
+        except StaleEpoch:
+            warn(f"another process has taken it over; to see how it goes there: treadle watch {session.execution_id}")
+            raise
         except LedgerError:
             warn(f"the store failed. What was committed is safe; then: treadle resume {session.execution_id}")
             raise

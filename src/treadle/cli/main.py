@@ -6,7 +6,7 @@ Subcommands are imported when they are named, and the overview is written from t
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from treadle.core.errors import TreadleError
 
     from .arguments import Parser
+
+E = TypeVar("E", bound=BaseException)
 
 
 class Entry(NamedTuple):
@@ -139,6 +141,18 @@ def _unknown(name: str, known: Collection[str], where: str) -> TreadleError:
     return InputError(f"there is no command {name!r}.{hint} {there}")
 
 
+def _check_text(arguments: list[str]) -> None:
+    """InputError for an argument that is not UTF-8: what is stored and sent is."""
+    for place, argument in enumerate(arguments, 1):
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            from treadle.core.errors import InputError
+
+            shown = argument.encode(errors="backslashreplace").decode()[:200]
+            raise InputError(f"argument {place} is not UTF-8 text: {shown}") from None
+
+
 def parser(name: str) -> Parser:
     """The parser of a subcommand."""
     from importlib import import_module
@@ -151,6 +165,7 @@ def _run(arguments: list[str]) -> int:
     from treadle.core.errors import TreadleError
 
     try:
+        _check_text(arguments)
         name, rest = _named(arguments)
         given = parser(name).parse_args(rest)
         return int(given.run(given))
@@ -161,7 +176,7 @@ def _run(arguments: list[str]) -> int:
         return 130
     except BaseExceptionGroup as group:
         known, unknown = group.split(TreadleError)
-        return _refused(_first(known)) if known is not None and unknown is None else _crashed(group)
+        return _refused(_first(known)) if known is not None and unknown is None else _crashed(_first(group))
     except TreadleError as error:
         return _refused(error)
     except BrokenPipeError:
@@ -178,9 +193,9 @@ def _unread() -> int:
     return 1
 
 
-def _first(group: BaseExceptionGroup[TreadleError]) -> TreadleError:
+def _first(group: BaseExceptionGroup[E]) -> E:
     first = group.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+    return _first(cast("BaseExceptionGroup[E]", first)) if isinstance(first, BaseExceptionGroup) else first
 
 
 def _refused(error: TreadleError) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import lru_cache
 
 from treadle.core.errors import InputError
@@ -21,6 +22,17 @@ LONGEST = 200  # characters of a capability
 EVERYTHING = "*"
 _NAMESPACE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*|\*")
 _FILES = ("fs.read", "fs.write", "fs.delete")
+KNOWN = (
+    "fs.read",
+    "fs.write",
+    "fs.delete",
+    "process.spawn",
+    "mcp",
+    "network.request",
+    "external.mutation",
+    EVERYTHING,
+)
+"""What tools of Treadle touch; a tool of one's own may name others."""
 _SHELL = re.compile(r"[;&|<>`\n\r]|\$\(|\$\{")
 _ANY = ("", "*", "**")
 
@@ -32,11 +44,27 @@ def parse(capability: str) -> tuple[str, str]:
         raise InputError(
             f"{capability[:LONGEST]!r} is no capability. Write namespace or namespace:glob, such as fs.write:src/**."
         )
+    if (meant := _misspelt(namespace)) is not None:
+        raise InputError(
+            f"There is no capability {namespace!r}. {meant}There are {', '.join(KNOWN)} and what tools of your own name."
+        )
     if any(ord(character) < 32 for character in glob) or "\\" in glob:
         raise InputError(f"The capability {capability!r} holds a character that no glob has.")
     if namespace in _FILES and (glob.startswith(("/", "~")) or ".." in glob.split("/")):
         raise InputError(f"The capability {capability!r} leads out of the workspace: a glob is relative to it.")
     return namespace, glob
+
+
+@lru_cache(maxsize=256)
+def _misspelt(namespace: str) -> str | None:
+    """What was probably meant by one that no tool can have named; None: it may be right."""
+    root = namespace.partition(".")[0]
+    if namespace in KNOWN or root == "mcp":
+        return None
+    close = get_close_matches(namespace, KNOWN, 1, 0.8)
+    if not close and root not in {name.partition(".")[0] for name in KNOWN}:
+        return None
+    return f"Did you mean {close[0]!r}? " if close else ""
 
 
 def matches(capability: str, target: str) -> bool:

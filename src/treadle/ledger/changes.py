@@ -169,8 +169,8 @@ class Changes:
         row = self._db.execute(SQL["fence"], (own.handle,)).fetchone()
         if row is None or row[0] != own.epoch or row[1] != self._owners.token:
             raise StaleEpoch(
-                f"{own.execution_id}: epoch {own.epoch} is over, the store is at {row[0] if row else 'none'}. "
-                "Another owner has taken over, or it was released; this one must stop."
+                f"{own.execution_id} is another owner's by now (epoch {row[0] if row else 'none'}, this one's was {own.epoch}): "
+                "this one stops. Nothing is lost or done twice."
             )
         if (own.handle, own.epoch) in self._poisoned:
             raise LedgerGap(f"{own.execution_id}: an earlier batch was refused. Acquire the execution anew.")

@@ -19,7 +19,7 @@ from treadle.core import events as ev
 from treadle.core.child_events import ChildEnded, ChildIntended, ChildWoken
 from treadle.core.codec import decode, encode
 from treadle.core.digests import blob_address
-from treadle.core.errors import InputError, LedgerError, StaleEpoch, TreadleError, UnknownExecution
+from treadle.core.errors import InputError, LedgerDamaged, LedgerError, StaleEpoch, TreadleError, UnknownExecution
 from treadle.core.lesson_events import LessonsDistilled, LessonsVoted
 from treadle.core.messages import BRANCHING, MESSAGES, Compacted, ModelResponded, Prompted, ToolsFinished
 from treadle.core.values import Value
@@ -115,7 +115,10 @@ async def load(
     """The same of any machine; `known` is an earlier state to go on from."""
     if known is None:
         snapshot = await ledger.snapshot(execution_id, at=at)
-        state = machine.thaw(snapshot.body, snapshot.version) if snapshot else machine.initial()
+        try:
+            state = machine.thaw(snapshot.body, snapshot.version) if snapshot else machine.initial()
+        except LedgerDamaged:  # it only saves time: the records are the truth. `treadle ledger verify` tells of it
+            state = machine.initial()
         known = Loaded(state, snapshot.seq if snapshot else 0, 0)
     state, last_us = known.state, known.last_us
     records = await ledger.records(execution_id, after=state.seq, to=at)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from treadle.core.errors import LedgerDamaged
+from treadle.core.errors import ConfigurationError, LedgerDamaged
 from treadle.core.lesson_events import LessonMode
 from treadle.core.scope_events import OnAccept
 from treadle.core.values import Value, replace
@@ -193,8 +193,14 @@ def rung(text: str) -> str | Rung:
 
 
 def encode(definition: CommandLineLoop) -> str:
-    """As stored."""
-    return msgspec.json.encode(definition).decode()
+    """As stored. ConfigurationError for a name of a folder or a file that is not UTF-8."""
+    try:
+        return msgspec.json.encode(definition).decode()
+    except UnicodeEncodeError as error:
+        shown = str(error.object).encode(errors="backslashreplace").decode()
+        raise ConfigurationError(
+            f"{shown[:300]!r} is not UTF-8, and what a loop is given is stored as text."
+        ) from error
 
 
 def decode(text: str) -> CommandLineLoop:

@@ -245,8 +245,8 @@ class Writer:
         epoch, token, _ = fences.get(own.handle, (0, None, 0))
         if epoch != own.epoch or token != self._token:
             raise StaleEpoch(
-                f"{own.execution_id}: epoch {own.epoch} is over, the store is at {epoch or 'none'}. "
-                "Another owner has taken over, or it was released; this one must stop."
+                f"{own.execution_id} is another owner's by now (epoch {epoch or 'none'}, this one's was {own.epoch}): "
+                "this one stops. Nothing is lost or done twice."
             )
         if (own.handle, own.epoch) in self.poisoned or (own.handle, own.epoch) in bad:
             raise LedgerGap(f"{own.execution_id}: an earlier batch was refused. Acquire the execution anew.")
