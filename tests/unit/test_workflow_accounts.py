@@ -10,11 +10,11 @@ import pytest
 
 from support.places import Place, X, fee
 from treadle.app.workflow_ending import next_command
+from treadle.core import receipts
 from treadle.core.errors import DefinitionError, InputError, InvalidReceipt, InvalidUsage, OutsideRound
 from treadle.core.usage import Usage
 from treadle.models.prices import parse_price
 from treadle.ports.callback import accept, reject
-from treadle.runtime import contexts
 from treadle.spec.definitions import Agent, Loop
 from treadle.spec.workflows import Budget, LoopTask, PauseTask, RunTask, Task, Workflow
 from treadle.testing import ScriptedModel, Turn
@@ -112,9 +112,10 @@ def test_a_receipt_has_1_to_512_characters(place: Place, receipt: Any) -> None:
 
 
 @pytest.mark.req("TC-11")
+@pytest.mark.slow
 def test_a_task_has_at_most_so_many_receipts(tmp_path: Any) -> None:
     async def work(ctx: Any) -> str:
-        for number in range(contexts.RECEIPTS_A_TASK):
+        for number in range(receipts.MOST):
             ctx.report_usage_once(f"{number}", Usage())
         ctx.report_usage_once("0", Usage())
         with pytest.raises(InvalidReceipt, match="65,536"):

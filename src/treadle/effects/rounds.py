@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from treadle.core.errors import CheckTimeout, InvalidReceipt, InvalidVerdict, LedgerError, OutsideRound
+from treadle.core.errors import CheckTimeout, InvalidVerdict, LedgerError, OutsideRound
 from treadle.core.events import (
     ActFailed,
     ActFinished,
@@ -17,6 +17,7 @@ from treadle.core.events import (
     UsageReported,
 )
 from treadle.core.lesson_events import OUTCOMES, LessonsAttributed, RecalledLesson
+from treadle.core.receipts import accounted_for
 from treadle.core.usage import Usage, checked
 from treadle.kernel.actions import FinishAct, RunActor, RunCheck
 from treadle.kernel.budget import reached
@@ -27,8 +28,6 @@ from treadle.ports.scope import Scope, ScopeReceipt
 
 from .changes import gone
 from .host import Host
-
-RECEIPT_LENGTH, RECEIPTS_A_TASK = 512, 65_536
 
 
 class HostedContext(RoundContext):
@@ -56,25 +55,16 @@ class HostedContext(RoundContext):
     def report_usage_once(self, receipt: str, usage: Usage) -> None:
         checked(usage)
         self._inside()
-        if self._known(receipt):
+        if accounted_for(receipt, self._receipts):
             return
         self._receipts.add(receipt)
         self._host.emit(UsageReported(usage=usage, receipt=receipt))
         self._host.flush_soon()
 
-    def _known(self, receipt: str) -> bool:
-        if not 1 <= len(receipt) <= RECEIPT_LENGTH:
-            raise InvalidReceipt(f"a receipt has 1 to {RECEIPT_LENGTH} characters, this one {len(receipt)}")
-        if receipt in self._receipts:
-            return True
-        if len(self._receipts) >= RECEIPTS_A_TASK:
-            raise InvalidReceipt(f"a task has at most {RECEIPTS_A_TASK:,} receipts")
-        return False
-
     async def intend(self, receipt: str, reserve: Usage) -> bool:
         checked(reserve)
         self._inside()
-        if self._known(receipt):
+        if accounted_for(receipt, self._receipts):
             return False
         self._host.emit(ChargeIntended(receipt=receipt, reserve=reserve))
         await self._host.flush()

@@ -11,7 +11,8 @@ import anyio
 
 from treadle.core import workflow_events as ev
 from treadle.core.digests import child_id as digest_id
-from treadle.core.errors import ChildFailed, InvalidOutput, InvalidReceipt, OutsideRound, UnknownDependency
+from treadle.core.errors import ChildFailed, InvalidOutput, OutsideRound, UnknownDependency
+from treadle.core.receipts import accounted_for
 from treadle.core.redaction import redact_json
 from treadle.core.strict_json import from_json, to_json
 from treadle.core.usage import NO_USAGE, Usage, checked
@@ -41,7 +42,6 @@ from treadle.ports.task import (
 from .workflow_journal import WorkflowJournal
 
 T = TypeVar("T")
-RECEIPT_LENGTH, RECEIPTS_A_TASK = 512, 65_536
 
 
 def child_id(execution_id: str, task: str, round: int, phase: str, key: str) -> str:
@@ -163,15 +163,8 @@ class HostedContext(LoopTaskContext):
         self._shared.receipts.setdefault(self.task, set()).add(receipt)
         self.journal.emit(ev.UsageCharged(task=self.task, usage=self._priced(usage), receipt=receipt))
 
-    def _known(self, receipt: object) -> bool:
-        if not isinstance(receipt, str) or not 1 <= len(receipt) <= RECEIPT_LENGTH:
-            raise InvalidReceipt(f"a receipt has 1 to {RECEIPT_LENGTH} characters, not {receipt!r:.60}")
-        receipts = self._shared.receipts.get(self.task, set())
-        if receipt in receipts:
-            return True
-        if len(receipts) >= RECEIPTS_A_TASK:
-            raise InvalidReceipt(f"a task has at most {RECEIPTS_A_TASK:,} receipts")
-        return False
+    def _known(self, receipt: str) -> bool:
+        return accounted_for(receipt, self._shared.receipts.get(self.task, set()))
 
     async def intend(self, receipt: str, reserve: Usage) -> bool:
         checked(reserve)
