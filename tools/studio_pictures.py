@@ -81,7 +81,7 @@ def main() -> int:
                             continue
                         with opened(browser, link, size, color_scheme=theme) as page:
                             ALL[scene](Loop(page, endpoint))
-                            page.locator(".toast").first.wait_for(state="detached")
+                            page.add_style_tag(content=".toasts { display: none }")
                             page.screenshot(path=ROOT / "docs" / "images" / file)
             finally:
                 process.terminate()

@@ -11,8 +11,9 @@ from support.browser import opened
 from support.gallery import SCREENS, Gallery
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-RUN = """async () => {
-  const found = await axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] });
+# All rules in one theme; in the other those that colours decide.
+RUN = """async (all) => {
+  const found = await axe.run(document, { runOnly: all ? ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] : ['color-contrast'] });
   const said = (node) => `${node.target.join(' ')} ${node.any[0]?.message ?? ''}`;
   return found.violations.map((one) => `${one.id}: ${one.nodes.map(said).join('; ')}`);
 }"""
@@ -30,5 +31,5 @@ def test_no_screen_breaks_a_rule_of_access_in_either_theme(browser: Any, hung: G
             show(page, hung.names)
             for theme in ("dark", "light"):
                 page.evaluate("(theme) => { document.documentElement.dataset.theme = theme }", theme)
-                wrong += [f"{name}, {theme}: {one}" for one in page.evaluate(RUN)]
+                wrong += [f"{name}, {theme}: {one}" for one in page.evaluate(RUN, theme == "dark")]
     assert wrong == []

@@ -10,7 +10,7 @@ import { LogList } from "./LogList";
 import { MapPanel } from "./panels/MapPanel";
 import { SinksPanel } from "./panels/SinksPanel";
 import { PlanSteps } from "./PlanSteps";
-import { amount, money, span } from "./words";
+import { amount, money, plain, span } from "./words";
 import type { SeenCall } from "./useCalls";
 
 const Chart = lazy(() => import("./Chart").then((found) => ({ default: found.Chart })));
@@ -38,10 +38,10 @@ export const WORDS: Record<string, string> = { "waiting-input": "Waiting for you
 
 function lead(detail: Detail, live: LiveState): string {
   if (live.status === "running") return `Round ${live.round}, turn ${live.turns}. ${live.phase === "evaluate" ? "The check is running." : live.step === "calling" ? "The model is answering." : live.step === "tools" ? "Tools are at work." : ""}`;
-  return live.status === "waiting-input" && detail.plan?.request_id ? "A plan waits for your decision. Until then it only reads." : detail.rest.why;
+  return live.status === "waiting-input" && detail.plan?.request_id ? "A plan waits for your decision. Until then it only reads." : plain(detail.rest.why);
 }
 
-function Body({ id, detail, live, calls }: { id: string; detail: Detail; live: LiveState; calls: SeenCall[] }) {
+export function Body({ id, detail, live, calls }: { id: string; detail: Detail; live: LiveState; calls: SeenCall[] }) {
   const turns = useLive((s) => s.turns);
   const rounds = useLive((s) => s.rounds);
   if (id === "act") return <CallList calls={calls} />;

@@ -21,3 +21,6 @@ export const count = (value: number, noun: string): string => `${value.toLocaleS
 
 export const amount = (value: number, unit: string): string =>
   unit === "usd" ? money(value) : unit === "ms" ? span(value) : value.toLocaleString("en");
+
+/** What programs print, in a line of prose: rules that they draw are left out. */
+export const plain = (text: string): string => text.replace(/\s*[-=_*~]{6,}\s*/g, " · ");

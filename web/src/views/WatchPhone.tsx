@@ -4,10 +4,9 @@ import { Icon, type IconName } from "../canvas/Icon";
 import { budget } from "../graph/project";
 import { STATE_LABEL, type StateName } from "../graph/stages";
 import { act } from "../parts/acts";
-import { CallList } from "../parts/CallList";
 import { FamilyStrip } from "../parts/FamilyStrip";
 import { HistoryStrip } from "../parts/HistoryStrip";
-import { WORDS } from "../parts/Inspector";
+import { Body, WORDS } from "../parts/Inspector";
 import { PanelBody } from "../parts/panels/PanelBody";
 import { PlanSteps } from "../parts/PlanSteps";
 import { Ring } from "../parts/Ring";
@@ -15,15 +14,16 @@ import { StepButton } from "../parts/StepButton";
 import { SteerPanel } from "../parts/SteerPanel";
 import { BeadCard, Timeline } from "../parts/Timeline";
 import type { SeenCall } from "../parts/useCalls";
+import { plain } from "../parts/words";
 import { usePanel } from "../state/panel";
 import { useLive } from "../state/live";
 import { useUi } from "../state/ui";
 
-/** Lines that no gesture is declared for. */
-const OWN = new Set<string>();
+/** Lines that open, at a tap, what a desk shows beside the canvas. */
+const OPENS = new Set(["act", "verify", "foundation", "hub", "learn"]);
 
 export function WatchPhone({ detail, live, calls, steering }: { detail: Detail; live: LiveState; calls: SeenCall[]; steering: boolean }) {
-  const { go, select, selected } = useUi();
+  const { go, selected } = useUi();
   const events = useLive((s) => s.events);
   const turns = useLive((s) => s.turns);
   const panel = usePanel((s) => s.kind);
@@ -56,15 +56,15 @@ export function WatchPhone({ detail, live, calls, steering }: { detail: Detail; 
             </button>
           )}
         </div>
-        <p className="why">{running ? "" : detail.plan?.request_id ? "A plan waits for your decision." : detail.rest.why}</p>
+        <p className="why">{running ? "" : detail.plan?.request_id ? "A plan waits for your decision." : plain(detail.rest.why)}</p>
         <PlanSteps detail={detail} />
         <ul className="line">
           {lines.map((one) => (
             <li key={one.id}>
-              <button data-g={one.id} {...(OWN.has(one.id) ? { onClick: () => select(selected === one.id ? "" : one.id) } : {})} aria-expanded={selected === one.id}>
+              <button data-g={one.id} aria-expanded={OPENS.has(one.id) ? selected === one.id : undefined}>
                 <Icon name={one.icon} /><span><b>{one.label}</b><small>{one.sub}</small></span><i className={one.tone} />
               </button>
-              {selected === one.id && one.id === "act" && <CallList calls={calls} />}
+              {selected === one.id && OPENS.has(one.id) && <div className="opened"><Body id={one.id} detail={detail} live={live} calls={calls} /></div>}
             </li>
           ))}
         </ul>
