@@ -22,7 +22,8 @@ PUBLIC = {
     "Tools": "tool Toolset MCPServer",
     "Workflows": (
         "Workflow Task RunTask LoopTask ApprovalTask PauseTask Asks Budget OnQuota Retry TaskContext LoopTaskContext"
-        " QuotaReached Decision WorkflowResult run_workflow resume_workflow speculate Speculated Lost LoopExhausted ChildFailed NoneAccepted"
+        " QuotaReached Decision WorkflowResult run_workflow resume_workflow speculate Speculated Lost"
+        " LoopExhausted ChildFailed NoneAccepted"
     ),
 }
 """The public names of the package, by what they are for."""
