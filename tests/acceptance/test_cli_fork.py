@@ -68,6 +68,7 @@ def test_two_executions_are_compared_from_where_they_part(tmp_path: Path) -> Non
     assert found["sides"][1]["forked"] == f"{source}@{at}"
     assert "-round" in found["diff"]
     assert f"part at record {at + 1}" in cli("diff", source, other).out
+    assert cli("diff", other, other).code == 2, "one alone is no pair"
 
 
 @pytest.mark.req("FR-22")

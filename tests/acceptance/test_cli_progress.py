@@ -23,11 +23,11 @@ from treadle.core.redaction import Redactor
 from treadle.core.settings import Limits, LoopSettings, Policy
 from treadle.core.usage import Usage
 from treadle.kernel.loop import advance
-from treadle.kernel.states import LoopState
+from treadle.kernel.states import LoopState, ScopeState
 from treadle.ports.observer import Observer, Progress
 from treadle.telemetry.behind import Behind
 from treadle.telemetry.live import LiveView, render
-from treadle.telemetry.progress import Line, PlainView
+from treadle.telemetry.progress import Line, PlainView, noteworthy
 from treadle.telemetry.sinks import Aside, JsonLines, Recording
 
 SETTINGS = LoopSettings(
@@ -155,6 +155,17 @@ def test_elsewhere_each_noteworthy_event_is_one_plain_line() -> None:
         "  plan by model: 1 step",
         "  ✗ step 1, Mend it: red",
     ]
+
+
+@pytest.mark.req("AG-18", "FR-16")
+def test_a_rejection_for_a_conflict_is_told_whole_and_another_is_cut() -> None:
+    isolation = ev.Isolation(origin="/o", folder="/w", branch="b", base="c1", target="main", on_accept="merge")
+    judged = ev.Judged(accept=False, feedback=f"{'It is in conflict. ' * 30}Settle it.", us=5)
+    for onto, whole in (("c2", True), ("", False)):
+        state = LoopState(scope=ScopeState(isolation=isolation, onto=onto))
+        line = noteworthy(Progress("x", 1, "judged", judged, state, 0))
+        assert line is not None
+        assert line.text.endswith("Settle it.") is whole
 
 
 class Gone(io.StringIO):

@@ -10,6 +10,9 @@ import pytest
 from support.driving import DONE, FEE, PLAN, a_loop, in_runtime, scripted
 from treadle import accept, reject
 from treadle.app.runtime import Runtime
+from treadle.kernel.lesson_state import GateRecovery
+from treadle.kernel.states import LoopState
+from treadle.memory.lessons import from_gate
 from treadle.ports.callback import Iteration
 from treadle.testing import Turn
 
@@ -82,3 +85,20 @@ def test_what_it_returns_or_raises_undoes_nothing(given: Any, tmp_path: Path) ->
         assert await lessons_of(runtime, learn, [reject("no"), accept()]) == []
 
     in_runtime("memory:", tmp_path, test)
+
+
+@pytest.mark.req("FR-20")
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ('"used the parser"', " Accepted after: used the parser"),
+        ('{"exit_code":0,"output":"step 1\\nall is well\\n \\n"}', " Accepted after: all is well"),
+        ('{"exit_code":0,"output":""}', ""),
+        ('{"files":2}', ' Accepted after: {"files":2}'),
+        ("null", ""),
+    ],
+)
+def test_a_lesson_quotes_what_act_said_and_of_a_command_its_last_line(output: str, said: str) -> None:
+    recovery = GateRecovery(gate="lint", failed_iteration=0, passed_iteration=1, evidence="E501", changed=("a.py",))
+    text, _ = from_gate(recovery, LoopState(last_output_json=output))
+    assert text == f'The gate "lint" failed (E501) until a.py had been changed.{said}'

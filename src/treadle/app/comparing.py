@@ -18,8 +18,10 @@ ACCOUNTS = ("status", "code", "rounds", "turns_taken", "cost_usd", "in_doubt_usd
 async def compare(ledger: Ledger, left: ExecutionRow, right: ExecutionRow) -> dict[str, Any]:
     """`parted_at`: the first record by which they differ. `trees`: what each has left, or began its round with; empty without git.
 
-    InputError where one of them is no loop.
+    InputError where one of them is no loop, or where both are one.
     """
+    if left.execution_id == right.execution_id:
+        raise InputError(f"{left.execution_id} is named twice: there is nothing to compare it with.")
     sides: list[dict[str, Any]] = []
     kept: list[list[Record]] = []
     for row in (left, right):

@@ -9,6 +9,7 @@ from anyio import to_thread
 
 from treadle.core.errors import InputError, ScopeError, UnknownExecution
 from treadle.core.scope_events import Isolation
+from treadle.core.spoken import count
 from treadle.core.values import replace
 from treadle.effects.scope import GitScope
 from treadle.effects.worktrees import GitIsolated, Here, drop_scope
@@ -135,7 +136,9 @@ async def drop(row: ScopeRow, *, force: bool) -> None:
     """Gives it up. InputError while it runs, or where it holds work that is merged nowhere, unless `force`."""
     _not_running(row)
     if not force and (row.ahead or row.files == "dirty"):
-        held = f"{row.ahead} commits that {row.isolation.target or 'nobody'} lacks" if row.ahead else "changes"
+        target = row.isolation.target
+        held = f"{count(row.ahead, 'commit')} that {f'{target} lacks' if target else 'no branch but its own has'}"
+        held = held if row.ahead else "changes that are not committed"
         raise InputError(
             f"The scope of {row.execution_id} holds {held}: treadle scope diff shows them, --force drops them."
         )

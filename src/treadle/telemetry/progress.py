@@ -120,7 +120,8 @@ def _of_round(event: ev.Event, state: LoopState) -> Line | None:
         case ev.Judged() if event.accept:
             return Line("  accepted", "good")
         case ev.Judged():
-            return Line(f"  rejected: {one_line(event.feedback, 120)}", "bad")
+            in_conflict = state.scope is not None and state.scope.onto  # whole: the paths, and what to do
+            return Line(f"  rejected: {one_line(event.feedback, 2_000 if in_conflict else 120)}", "bad")
         case ev.ModelFailed():
             again = "" if event.retry_at_us is None else "; trying again"
             return Line(f"  model: {event.kind}: {one_line(event.message, 120)}{again}", "wait")
