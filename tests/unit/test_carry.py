@@ -15,6 +15,7 @@ from support.driving import DONE, FEE, PLAN, runtime, scripted
 from support.machine import call, settings
 from treadle import Agent, Loop, accept, tool
 from treadle.app.carry import as_it_is, export, import_family, is_there, read_export, seal
+from treadle.core.codec import encode
 from treadle.core.errors import (
     BrokenInvariant,
     DanglingMessage,
@@ -76,6 +77,11 @@ def a_gap(frame: dict[str, Any]) -> None:
     frame["records"][2][0] += 1
 
 
+def a_lease_of_nobodys(frame: dict[str, Any]) -> None:
+    kind, version, body = encode(granted(by="policy"))
+    frame["records"].append([len(frame["records"]) + 1, kind, version, None, 1, msgspec.json.decode(body)])
+
+
 def no_blob(frame: dict[str, Any]) -> None:
     frame["blobs"].clear()
 
@@ -88,7 +94,13 @@ def other_blob(frame: dict[str, Any]) -> None:
 @pytest.mark.req("FR-23", "FR-27")
 @pytest.mark.parametrize(
     ("change", "error"),
-    [(other_cost, BrokenInvariant), (a_gap, BrokenInvariant), (no_blob, DanglingMessage), (other_blob, DigestMismatch)],
+    [
+        (other_cost, BrokenInvariant),
+        (a_gap, BrokenInvariant),
+        (a_lease_of_nobodys, UnfoundedLease),
+        (no_blob, DanglingMessage),
+        (other_blob, DigestMismatch),
+    ],
 )
 def test_a_part_that_does_not_fit_the_rest_is_found(change: Any, error: type[FrameError], exported: bytes) -> None:
     read_export(exported)
@@ -154,7 +166,11 @@ def test_a_grant_of_a_gate_is_what_was_asked_for_and_answered_there(change: dict
         state = LoopState(settings=settings(), agent=agent, answer=answer)
         event = granted(**{"by": "gate", "id": call_key(state, 0), **change})
         assert (not unfounded(state, event)) is (founded and decision == "approve")
-    other = replace(state, answer=replace(answer, decision="approve"), agent=replace(agent, calls=(call("read_file"),)))
+    other = replace(
+        state,
+        answer=replace(answer, decision="approve"),
+        agent=replace(agent, calls=(call("read_file", capability="fs.write:docs/**"),)),
+    )
     assert unfounded(other, granted(by="gate", id=call_key(other, 0)))
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from support.machine import Machine, call, finish
 from treadle.core.errors import InputError, ToolError
-from treadle.core.events import Answered, LeaseChanged
+from treadle.core.events import Answered, LeaseChanged, Suspended
+from treadle.core.lease_events import Held
 from treadle.core.messages import ToolCall
 from treadle.core.values import replace
 from treadle.effects.leasing import LeaseGate
@@ -210,6 +211,18 @@ def test_leave_is_given_for_the_scope_that_was_asked_for(scope: str) -> None:
     assert isinstance(action, act.Record)
     assert isinstance(action.event, LeaseChanged)
     assert (action.event.scope, action.event.capability, action.event.actor) == (scope, "fs.write:docs/**", "ann")
+
+
+@pytest.mark.req("FR-12", "FR-22")
+def test_a_child_is_refused_what_those_above_it_lack_without_asking_anybody() -> None:
+    asks = call("request_permission", capability="fs.write:docs/**", reason="r")
+    above = Held(ceiling=("fs.write:**",), leases=initial(["fs.write:src/**"]))
+    refused = ask_for_leave(LoopState(above=(above,)), asks, "k")
+    assert isinstance(refused, act.Record)
+    assert "beyond what anybody may grant" in str(refused.event)
+    asked = ask_for_leave(LoopState(above=(replace(above, leases=initial(["fs.write:docs/**"])),)), asks, "k")
+    assert isinstance(asked, act.Record)
+    assert isinstance(asked.event, Suspended)
 
 
 @pytest.mark.req("FR-12")
