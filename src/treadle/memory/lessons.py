@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -81,11 +81,10 @@ def from_loop(feedback: str, state: LoopState) -> tuple[str, str]:
 
 def _accepted(state: LoopState) -> str:
     """What was accepted in the end: act's own words, and where it worked."""
-    output: Any = msgspec.json.decode(state.last_output_json or "null")
-    if (
-        isinstance(output, dict) and {"exit_code", "output"} <= output.keys()
-    ):  # of a command that acts: what it said last
-        output = next((line for line in reversed(str(output["output"]).splitlines()) if line.strip()), None)
+    output: object = msgspec.json.decode(state.last_output_json or "null")
+    if isinstance(output, dict) and {"exit_code", "output"} <= (told := cast("dict[str, Any]", output)).keys():
+        lines = str(told["output"]).splitlines()  # of a command that acts: what it said last
+        output = next((line for line in reversed(lines) if line.strip()), None)
     said = output if isinstance(output, str) else "" if output is None else (state.last_output_json or "")
     words = f" Accepted after: {one_line(said, _PART)}" if said else ""
     return f"{words} (files: {_paths(state.last_changed)})" if state.last_changed else words
