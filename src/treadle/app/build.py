@@ -80,7 +80,8 @@ def build(
     `lessons` are those of that store.
     """
     workspace = _workspace(loop)
-    redact = Redactor(secrets_of(settings.environ)).redact
+    redactor = Redactor(secrets_of(settings.environ))
+    redact = redactor.redact
     scope: GitScope | None = None
     isolated: Isolated | None = None
     if workspace is not None:
@@ -98,6 +99,7 @@ def build(
         scope=scope,
         isolated=isolated,
         redact=redact,
+        redact_known=redactor.redact_known,
         map_cache=map_cache(settings.environ),
         lessons=LessonParts(store=lessons, gates=gates, on_loop_recovery=loop.on_loop_recovery),
     )

@@ -31,7 +31,7 @@ class LoopEffects:
         self.parts, self.clock, self.points = parts, clock, points
         agents = {"act": parts.act, "evaluate": parts.evaluate}
         self.models = {
-            phase: ModelEffect(agent, parts.redact, clock, points)
+            phase: ModelEffect(agent, parts.redact, parts.redact_known, clock, points)
             for phase, agent in agents.items()
             if isinstance(agent, AgentParts)
         }

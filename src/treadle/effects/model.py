@@ -11,7 +11,8 @@ import msgspec
 from treadle.context.prompt import SystemPrompt
 from treadle.core.errors import ProviderError
 from treadle.core.events import ModelFailed, ModelIntended
-from treadle.core.messages import ModelResponded, Prompted
+from treadle.core.messages import ModelResponded, Prompted, ToolCall
+from treadle.core.redaction import cleaned
 from treadle.core.tokens import CHARACTERS, estimate
 from treadle.core.usage import Usage
 from treadle.core.values import replace
@@ -38,8 +39,15 @@ ModelOutcome = Prompted | ModelIntended | ModelResponded | ModelFailed | Compact
 class ModelEffect:
     """Calls the model of one agent. Keeps nothing that a resume would miss: only a calibration of its own estimates."""
 
-    def __init__(self, parts: AgentParts, redact: Callable[[str], str], clock: Clock, points: CrashPoints) -> None:
-        self.parts, self.redact, self.clock, self.points = parts, redact, clock, points
+    def __init__(
+        self,
+        parts: AgentParts,
+        redact: Callable[[str], str],
+        redact_known: Callable[[str], str],
+        clock: Clock,
+        points: CrashPoints,
+    ) -> None:
+        self.parts, self.redact, self.redact_known, self.clock, self.points = parts, redact, redact_known, clock, points
         self.prompt = SystemPrompt(parts.static, parts.sections, parts.dynamic)
         self.compaction = CompactEffect(parts, redact, clock, points)
         self._tools: tuple[ToolDef, ...] = ()
@@ -142,7 +150,27 @@ class ModelEffect:
         us = self.clock.monotonic_us() - start
         if reply.usage_known:
             self._known = (view.generation, model.name, view.size, reply.usage.tokens)
-        return _responded(action.call, parent, reply, tools, us, self.redact)
+        return self._responded(action.call, parent, reply, us)
+
+    def _responded(self, call: str, parent: int, reply: Reply, us: int) -> ModelResponded:
+        return ModelResponded(
+            parent=parent,
+            call=call,
+            text=self.redact(reply.text),
+            calls=tuple([self._clean(one) for one in annotate(reply.calls, self._tools)]),
+            usage=reply.usage if reply.usage_known else Usage(requests=1),
+            finish=reply.finish,
+            us=us,
+            extra=reply.extra,
+        )
+
+    def _clean(self, call: ToolCall) -> ToolCall:
+        """Without secrets, before it is stored or run (SE-01): what is only said is cleaned like any text."""
+        run = call.kind in ("read", "idempotent", "mutating")
+        args = cleaned(call.args, self.redact_known if run else self.redact)
+        if args == call.args and not call.problem:
+            return call
+        return replace(call, args=args, problem=self.redact(call.problem))
 
     def _failed(self, action: CallModel, error: ProviderError, state: LoopState, us: int) -> ModelFailed:
         """A passing failure is tried again after a back-off with jitter; a quota when it is said to be back."""
@@ -159,21 +187,6 @@ class ModelEffect:
             maybe_charged=error.maybe_charged,
             retry_at_us=retry_at_us,
         )
-
-
-def _responded(
-    call: str, parent: int, reply: Reply, tools: tuple[ToolDef, ...], us: int, redact: Callable[[str], str]
-) -> ModelResponded:
-    return ModelResponded(
-        parent=parent,
-        call=call,
-        text=redact(reply.text),
-        calls=annotate(reply.calls, tools),
-        usage=reply.usage if reply.usage_known else Usage(requests=1),
-        finish=reply.finish,
-        us=us,
-        extra=reply.extra,
-    )
 
 
 def prompt_facts(model: Model, static: str, tools_json: bytes) -> PromptFacts:

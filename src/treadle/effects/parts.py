@@ -55,6 +55,7 @@ class LoopParts:
     evaluate: AgentParts | Check | None  # None: a person evaluates
     scope: Scope | None
     redact: Callable[[str], str]
+    redact_known: Callable[[str], str] = str  # what is run as it stands loses known values alone
     isolated: Isolated | None = None  # where the workspace is a scope of its own
     map_cache: Path | None = None  # the folder in which maps keep what they have read
     children: Children | None = None  # that its agent may fork
