@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer
 
 from support import postgres, temporal
+from support.proxy import CuttingProxy
 from treadle.app.listing import state_of
 from treadle.app.runtime import Runtime
 from treadle.app.temporal import ring, serve
@@ -55,6 +57,19 @@ def anyio_backend():
     return "asyncio"
 
 
+class Held:
+    """A script whose first request is answered only when it is let go."""
+
+    def __init__(self) -> None:
+        self.asked, self.let_go = threading.Event(), threading.Event()
+
+    def __call__(self, body: dict[str, Any]) -> Turn:
+        if not self.asked.is_set():
+            self.asked.set()
+            self.let_go.wait(40)
+        return SCRIPT[sum(message["role"] == "assistant" for message in body["messages"])]
+
+
 class Bench:
     """A store, its runtime, and loops made of a script."""
 
@@ -93,12 +108,13 @@ class Bench:
         return client.get_workflow_handle(execution_id)
 
     @asynccontextmanager
-    async def worker(self, *, slice_s: float = 300.0) -> AsyncGenerator[None]:
+    async def worker(self, *, slice_s: float = 300.0, address: str = "") -> AsyncGenerator[None]:
         stop = anyio.Event()
         async with anyio.create_task_group() as group:
 
             async def work() -> None:
-                await serve(self.runtime, self.address, concurrency=4, say=self.said.append, stop=stop, slice_s=slice_s)
+                where = address or self.address
+                await serve(self.runtime, where, concurrency=4, say=self.said.append, stop=stop, slice_s=slice_s)
 
             group.start_soon(work)
             try:
@@ -116,8 +132,19 @@ async def bench(tmp_path) -> AsyncGenerator[Bench]:
         "OPENAI_API_KEY": "k",
     }
     queue = f"q{time.monotonic_ns()}"
-    yield Bench(Runtime(ledger, load_settings(environ=environ)), tmp_path, f"{temporal.server()}/default/{queue}")
+    bench = Bench(Runtime(ledger, load_settings(environ=environ)), tmp_path, f"{temporal.server()}/default/{queue}")
+    yield bench
     await ledger.close()
+
+
+@asynccontextmanager
+async def proxy(to: int | str) -> AsyncGenerator[CuttingProxy]:
+    made = CuttingProxy(to)
+    await made.start()
+    try:
+        yield made
+    finally:
+        await made.close()
 
 
 def comparable(found: dict[str, Any]) -> dict[str, Any]:
@@ -210,3 +237,32 @@ async def test_one_that_was_cancelled_while_it_waited_ends_its_workflow_when_it_
             await ring(bench.runtime, bench.address, execution_id)
             assert await (await bench.handle(execution_id)).result() == "rest"
         assert (await bench.document(execution_id))["status"] == "cancelled"
+
+
+async def tried_elsewhere(handle: Any) -> None:
+    """Temporal has given its advance to somebody else."""
+    with anyio.fail_after(60):
+        while not any(one.attempt > 1 for one in (await handle.describe()).raw_description.pending_activities):  # noqa: ASYNC110 - nobody tells
+            await anyio.sleep(0.1)
+
+
+@pytest.mark.req("RT-02")
+async def test_a_worker_that_is_cut_off_from_temporal_keeps_what_it_owns_in_the_ledger(bench):
+    """Temporal gives it to another, whom the ledger refuses: no request is sent twice, and the other reports the end."""
+    held = Held()
+    with ScriptedEndpoint(held, price=parse_price("1,2")) as endpoint:
+        there, _, rest = bench.address.partition("/")
+        async with proxy(int(there.rpartition(":")[2])) as way, bench.worker(address=f"127.0.0.1:{way.port}/{rest}"):
+            execution_id = await bench.submit(endpoint)
+            await anyio.to_thread.run_sync(held.asked.wait, 60)
+            way.cut()
+            async with bench.worker():
+                handle = await bench.handle(execution_id)
+                await tried_elsewhere(handle)
+                held.let_go.set()
+                found = await bench.until(execution_id, "done")
+                assert await handle.result() == "rest"
+            way.heal()
+        assert (found["code"], found["usage"]["in_doubt_requests"]) == ("accepted", 0)
+        assert (await bench.runtime.ledger.row(execution_id)).epoch == 2  # the one who submitted it, and the worker
+        assert len(endpoint.bill.charges) == len(SCRIPT)

@@ -7,10 +7,10 @@ import contextlib
 
 
 class CuttingProxy:
-    """Listens at `host` on a port of its own, and forwards to a port of this machine."""
+    """Listens at `host` on a port of its own, and forwards to a port, or a socket file, of this machine."""
 
-    def __init__(self, to_port: int, host: str = "127.0.0.1") -> None:
-        self.to_port, self.host, self.port = to_port, host, 0
+    def __init__(self, to: int | str, host: str = "127.0.0.1") -> None:
+        self.to, self.host, self.port = to, host, 0
         self._open = asyncio.Event()
         self._open.set()
         self._server: asyncio.Server
@@ -45,7 +45,10 @@ class CuttingProxy:
         there: asyncio.StreamWriter | None = None
         try:
             await self._open.wait()
-            back, there = await asyncio.open_connection("127.0.0.1", self.to_port)
+            if isinstance(self.to, str):
+                back, there = await asyncio.open_unix_connection(self.to)
+            else:
+                back, there = await asyncio.open_connection("127.0.0.1", self.to)
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pump(reader, there))
                 group.create_task(self._pump(back, writer))

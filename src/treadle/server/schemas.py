@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from .wire import LiveState, LogEvent
 from .wishes import Given
@@ -427,7 +427,7 @@ class SinkOut(BaseModel):
 class SinkIn(Given):
     """Attach it, or detach it."""
 
-    attached: bool
+    attached: StrictBool
 
 
 class StudioOut(BaseModel):

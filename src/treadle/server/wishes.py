@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 
 class Given(BaseModel):
@@ -37,8 +37,8 @@ class AnswerIn(Act):
 class ResumeIn(Act):
     """As `treadle resume`."""
 
-    retry_incomplete: bool = False
-    adopt: bool = False
+    retry_incomplete: StrictBool = False
+    adopt: StrictBool = False
 
 
 class StepIn(Act):
