@@ -6,7 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import anyio
 
@@ -144,7 +144,6 @@ async def _show(where: Place, execution: str, at: int | None, *, json: bool) -> 
 async def _history(where: Place, execution: str, field: str, *, json: bool) -> None:
     from treadle.app.frames import changes
     from treadle.core.errors import InputError
-    from treadle.core.spoken import one_line
     from treadle.kernel.frame import FIELDS
 
     from .output import print_json
@@ -159,8 +158,22 @@ async def _history(where: Place, execution: str, field: str, *, json: bool) -> N
         print_json([one._asdict() for one in told])
         return
     for one in told:
-        old, new = (one_line(_said(value), 60) for value in (one.before, one.after))
-        sys.stdout.write(f"{one.seq:>5}  {one.event:<18} {one.field:<30} {old} → {new}\n")
+        sys.stdout.write(f"{one.seq:>5}  {one.event:<18} {one.field:<30} {_change(one.before, one.after)}\n")
+
+
+def _change(old: object, new: object) -> str:
+    """Before and after; of a list that was not empty, what has come and gone."""
+    from treadle.core.spoken import one_line
+
+    if isinstance(old, list) and isinstance(new, list) and old:
+        before, after = _items(old), _items(new)
+        gone = [f"- {one}" for one in before if one not in after]
+        return one_line(", ".join([*gone, *(f"+ {one}" for one in after if one not in before)]), 140)
+    return f"{one_line(_said(old), 60)} → {one_line(_said(new), 60)}"
+
+
+def _items(value: object) -> list[str]:
+    return [_said(item) for item in cast("list[object]", value)]
 
 
 def _said(value: object) -> str:
