@@ -165,7 +165,7 @@ def _change(old: object, new: object) -> str:
     """Before and after; of a list that was not empty, what has come and gone."""
     from treadle.core.spoken import one_line
 
-    if isinstance(old, list) and isinstance(new, list) and old:
+    if old and all(isinstance(value, list) for value in (old, new)):
         before, after = _items(old), _items(new)
         gone = [f"- {one}" for one in before if one not in after]
         return one_line(", ".join([*gone, *(f"+ {one}" for one in after if one not in before)]), 140)
