@@ -7,8 +7,9 @@ from decimal import Decimal
 import pytest
 
 from treadle.cli.values import cost, seconds, whole
-from treadle.core.errors import ConfigurationError
-from treadle.core.spoken import duration, last_line, money, one_line, plain
+from treadle.core.errors import ConfigurationError, LoopExhausted
+from treadle.core.excerpts import both_ends
+from treadle.core.spoken import duration, gist, last_line, money, one_line, plain
 
 
 @pytest.mark.parametrize(
@@ -70,3 +71,21 @@ def test_what_is_no_cost_is_refused(typed: object) -> None:
 def test_what_is_no_whole_number_is_refused(typed: object) -> None:
     with pytest.raises(ConfigurationError, match="--max-rounds"):
         whole("--max-rounds")(typed)
+
+
+def test_the_end_of_a_long_output_outlasts_its_beginning() -> None:
+    output = "The check failed: make: exit code 1\n" + "noise\n" * 1_000_000 + "AssertionError: 3 == 4"
+    shown = gist(output, 120)
+    assert shown.startswith("The check failed: make")
+    assert shown.endswith(" noise AssertionError: 3 == 4")
+    assert len(shown) <= 120
+    for text in (both_ends(output, 500), str(LoopExhausted("build", 2, output))):
+        assert len(text) < 700
+        assert "The check failed: make" in text
+        assert text.endswith("AssertionError: 3 == 4")
+
+
+def test_a_short_text_and_a_long_sentence_keep_their_beginning() -> None:
+    assert gist("two\nlines") == "two lines"
+    assert gist("word " * 100, 40) == one_line("word " * 100, 40)
+    assert both_ends("short", 5) == "short"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from treadle.core.endings import RETRY, ending, is_final
 from treadle.core.errors import ConfigurationError
-from treadle.core.spoken import count, duration, money, one_line, plain
+from treadle.core.spoken import count, duration, gist, money, one_line, plain
 from treadle.kernel.budget import possibly_charged
 from treadle.kernel.states import LoopState
 from treadle.kernel.workflow_states import WorkflowState
@@ -70,7 +70,7 @@ def _at_rest(execution_id: str, state: AnyState, store: str, short_id: str) -> R
     elif state.scope is not None and (state.scope.note or state.scope.onto):  # whole: the paths, and what to do
         why = f"{why}: {one_line(state.scope.note or state.evidence, 2_000)}"
     elif state.evidence:
-        why = f"{why}: {one_line(state.evidence, 160)}"
+        why = f"{why}: {gist(state.evidence, 200)}"
     return Rest(label, colour, why, accounts(state), next_command(short_id or execution_id, state, store=store))
 
 
@@ -200,7 +200,7 @@ def page_text(execution_id: str, state: AnyState, rounds: list[RoundRecord], *, 
         lines += [f"  act did not finish: {one_line(one.failure)}"] if one.failure else []
         lines += [f"  changed: {', '.join(one.changed)}"] if one.changed else []
         lines += [_indented(one.feedback)] if one.feedback else []
-        lines += [f"  evidence: {one_line(one.evidence, 400)}"] if one.evidence else []
+        lines += [f"  evidence: {gist(one.evidence, 400)}"] if one.evidence else []
     return "\n".join([*lines, "", *ending_of_log, f"Next: {rest.next}", ""])
 
 

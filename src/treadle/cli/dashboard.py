@@ -16,7 +16,7 @@ from treadle.app.ending import rest_of
 from treadle.app.under_way import left_behind
 from treadle.app.views import bar, budgets
 from treadle.app.watching import Watched, plan_of
-from treadle.core.spoken import count, duration, money, one_line
+from treadle.core.spoken import count, duration, gist, money, one_line
 from treadle.kernel.plan_standing import gated
 from treadle.kernel.states import LoopState
 
@@ -190,7 +190,7 @@ def _lately(watched: Watched) -> list[RenderableType]:
         parts += [Text(""), Text("Rounds", "bold")]
         for verdict in watched.verdicts:
             mark, style = ("✓", "green") if verdict.accept else ("✗", "red")
-            said = "accepted" if verdict.accept else f"rejected: {one_line(verdict.feedback, 300)}"
+            said = "accepted" if verdict.accept else f"rejected: {gist(verdict.feedback, 300)}"
             parts.append(_clip(f"  {mark} {verdict.round}  {said}", style))
     if watched.events:
         parts += [Text(""), *(_clip(f"! {said}", "yellow") for said in watched.events)]

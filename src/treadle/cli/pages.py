@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from treadle.ports.ledger import ExecutionRow
 
 SHOWN_LINES, SHOWN_WIDTH = 20, 400
+FIRST_LINES = 5  # of those, where the end says more
 VERDICTS = {"accepted": ("✓", "green"), "rejected": ("✗", "red"), "": ("…", "bright_black")}
 
 
@@ -43,18 +44,20 @@ def _say(console: Console, text: str, style: str = "") -> None:
     console.print(Text(text, style=style), soft_wrap=True)
 
 
-def _block(console: Console, text: str, style: str = "", *, whole: bool = False, indent: str = "  ") -> None:
-    """Foreign text, indented; shortened unless it is wanted whole."""
+def _block(
+    console: Console, text: str, style: str = "", *, whole: bool = False, indent: str = "  ", ends: bool = False
+) -> None:
+    """Foreign text, indented; shortened unless it is wanted whole. With `ends`, to its beginning and, rather, its end."""
     lines = plain(text).splitlines()
-    shown = (
-        lines
-        if whole
-        else [one_line(line, SHOWN_WIDTH) if len(line) > SHOWN_WIDTH else line for line in lines[:SHOWN_LINES]]
-    )
-    for line in shown:
-        _say(console, f"{indent}{line}", style)
-    if len(lines) > len(shown):
-        _say(console, f"{indent}… {count(len(lines) - len(shown), 'line')} more", "bright_black")
+    most = len(lines) if whole else SHOWN_LINES
+    head = min(most, FIRST_LINES) if ends else most
+    left = max(0, len(lines) - most)
+    for number, line in enumerate(lines):
+        if number == head and left:
+            _say(console, f"{indent}… {count(left, 'line')} more", "bright_black")
+        if number < head or number >= head + left:
+            short = one_line(line, SHOWN_WIDTH) if len(line) > SHOWN_WIDTH and not whole else line
+            _say(console, f"{indent}{short}", style)
 
 
 def _head(console: Console, row: ExecutionRow, rest: Rest, where: str, parent: str) -> None:
@@ -134,10 +137,10 @@ def print_why_workflow(
         _block(console, asked["prompt"])
     for key, failed in state.failed.items():
         _say(console, f"failed   {key}")
-        _block(console, failed.message)
+        _block(console, failed.message, ends=True)
     if state.evidence:
         _say(console, "evidence")
-        _block(console, state.evidence)
+        _block(console, state.evidence, ends=True)
     _say(console, f"next     {rest.next}")
     if artifact:
         _say(console, f"artifact {artifact}", "bright_black")
@@ -323,7 +326,7 @@ def _round_lines(console: Console, one: RoundRecord, *, whole: bool) -> None:
     if one.changed:
         _say(console, f"    changed {one_line(', '.join(one.changed), 400)}")
     if one.feedback:
-        _block(console, one.feedback, "bright_black", whole=whole, indent="    ")
+        _block(console, one.feedback, "bright_black", whole=whole, indent="    ", ends=True)
 
 
 def print_turn(one: TurnRecord) -> None:
@@ -354,7 +357,7 @@ def _call_lines(console: Console, call: ToolCall, result: ToolResult | None) -> 
         return
     kept = f", all that was kept of it: treadle last EXEC --call {call.id}" if result.blob else ""
     _say(console, f"  {result.status}{kept}", "bright_black")
-    _block(console, result.content)
+    _block(console, result.content, ends=True)
 
 
 def print_why(state: LoopState, rest: Rest, artifact: str | None) -> None:
@@ -372,7 +375,7 @@ def print_why(state: LoopState, rest: Rest, artifact: str | None) -> None:
         _block(console, state.pending.prompt)
     if state.evidence:
         _say(console, "evidence")
-        _block(console, state.evidence)
+        _block(console, state.evidence, ends=True)
     if advice := advice_of(state):
         _say(console, f"advice   {plain(advice)}")
     for line in (*_guarded(state), *_rungs(state)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from treadle.app.views import Line, View
 from treadle.core import workflow_events as ev
-from treadle.core.spoken import count, one_line
+from treadle.core.spoken import count, gist, one_line
 from treadle.kernel.workflow_states import WorkflowState
 from treadle.ports.observer import Observer, Progress
 
@@ -40,7 +40,7 @@ def _line(execution_id: str, event: object, state: WorkflowState) -> Line | None
             again += f", attempt {event.attempt}" if event.attempt > event.round else ""
             return Line(f"  {event.task}: begins{again}", "quiet")
         case ev.RoundJudged() if not event.accept:
-            return Line(f"  {event.task}: rejected: {one_line(event.feedback, 120)}", "bad")
+            return Line(f"  {event.task}: rejected: {gist(event.feedback, 160)}", "bad")
         case ev.TaskFinished():
             return Line(f"  {event.task}: done", "good")
         case ev.TaskFailed():

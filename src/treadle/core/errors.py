@@ -35,6 +35,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Literal
 
+from .excerpts import both_ends
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -268,7 +270,7 @@ class LoopExhausted(TaskError):
 
     def __init__(self, key: str, max_rounds: int, feedback: str) -> None:
         self.key, self.max_rounds, self.feedback = key, max_rounds, feedback
-        super().__init__(f"{key}: {all_rejected(max_rounds)}; last feedback: {feedback[:500]}")
+        super().__init__(f"{key}: {all_rejected(max_rounds)}; last feedback: {both_ends(feedback, 500)}")
 
 
 class ChildFailed(TaskError):

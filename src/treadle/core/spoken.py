@@ -56,6 +56,17 @@ def one_line(text: str, limit: int = 200) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
+def gist(text: str, limit: int = 200) -> str:
+    """Foreign text on one line of at most `limit` characters; of an output of several lines rather the end, with how it begins."""
+    text = text.strip()
+    if len(text) <= limit or "\n" not in text:
+        return one_line(text, limit)
+    head = one_line(text.partition("\n")[0], limit // 3).removesuffix("…")
+    tail = " ".join(plain(text[-4 * limit :]).split())
+    room = limit - len(head) - 3
+    return f"{head} … {tail[-room:].lstrip()}" if len(tail) > room else one_line(text, limit)
+
+
 def last_line(text: str, limit: int = 200) -> str:
     """The last line of foreign text that has anything on it, its end kept."""
     lines = [line for line in plain(text[-4 * limit :]).splitlines() if line.strip()]

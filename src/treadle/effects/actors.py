@@ -10,12 +10,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from treadle.core.errors import InvalidOutput
+from treadle.core.excerpts import both_ends
 from treadle.core.usage import Usage
 from treadle.ports.callback import Actor, ActorResult, RoundContext
 from treadle.tools.process import ProcessResult, run_process
 
 from .calling import call
-from .commands import clip, ended, round_variables
+from .commands import ended, round_variables
 from .presets import Report, report_of
 from .printed import printed_usage
 
@@ -68,7 +69,7 @@ class CommandActor(Actor):
             "signal": result.signal,
             "timed_out": result.timed_out,
             "elapsed_ms": result.elapsed_us // 1000,
-            "output": clip(self._redact(result.output.strip()), self._limit),
+            "output": both_ends(self._redact(result.output.strip()), self._limit),
             "left_out_bytes": result.truncated_bytes,
         }
         if report.said:

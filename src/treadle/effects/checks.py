@@ -9,12 +9,13 @@ from typing import Any
 import msgspec
 
 from treadle.core.errors import CheckTimeout, InvalidVerdict
+from treadle.core.excerpts import both_ends
 from treadle.ports.callback import Check, RoundContext, Verdict, accept, reject
 from treadle.tools.process import ProcessResult, run_process
 
 from .calling import call
 from .checkfiles import reads
-from .commands import clip, ended, round_variables, show_command, verify_command
+from .commands import ended, round_variables, show_command, verify_command
 
 __all__ = ["CommandCheck", "FunctionCheck", "reads", "verify_command"]
 
@@ -46,7 +47,7 @@ class CommandCheck(Check):
         self._reads = reads(command, self._workspace)
 
     async def check(self, context: RoundContext, output_json: str) -> Verdict:
-        shown = clip(self._redact(show_command(self._command)), _COMMAND_CHARACTERS)
+        shown = both_ends(self._redact(show_command(self._command)), _COMMAND_CHARACTERS)
         try:
             result = await self._run(context)
         except (FileNotFoundError, PermissionError) as error:
@@ -56,7 +57,7 @@ class CommandCheck(Check):
             return reject(f"The check could not be started: {shown}\n{error.strerror}: {error.filename}")
         if result.timed_out:
             raise CheckTimeout(f"The check took more than {self._timeout_s:g} s: {shown}")
-        output = clip(self._redact(result.output.strip()), self._limit)
+        output = both_ends(self._redact(result.output.strip()), self._limit)
         evidence = f"{shown}: {ended(result)}\n{output}".rstrip()
         if result.exit_code == 0:
             return accept(evidence=self._warning(context) + evidence)

@@ -59,15 +59,6 @@ def ended(result: ProcessResult) -> str:
     return f"exit code {result.exit_code}" if result.signal is None else f"killed by signal {result.signal}"
 
 
-def clip(text: str, limit: int) -> str:
-    """At most about `limit` characters: the beginning, and three times as much of the end, where results are."""
-    if len(text) <= limit:
-        return text
-    head = limit // 4
-    tail = limit - head
-    return f"{text[:head]}\n[... {len(text) - limit:,} characters left out ...]\n{text[len(text) - tail :]}"
-
-
 def _first_word(command: str) -> str | None:
     """The program's name; empty where there is none, None where only the shell can tell."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 from treadle.core import events as ev
 from treadle.core.errors import AnswerRefused, InvalidStateTransition, OutsideRound, all_rejected
+from treadle.core.excerpts import both_ends
 from treadle.core.messages import Compacted, ModelResponded, Prompted, ToolsFinished
 from treadle.core.usage import NO_USAGE
 from treadle.core.values import Value, replace
@@ -331,7 +332,7 @@ def _on_judged(state: LoopState, e: ev.Judged) -> LoopState:
             status="failed",
             code="exhausted",
             outcome="max iterations",
-            evidence=f"{all_rejected(state.round)}; last feedback: {e.feedback[:500]}",
+            evidence=f"{all_rejected(state.round)}; last feedback: {both_ends(e.feedback, 500)}",
             advice=texts.EXHAUSTED_ADVICE,
         )
     return replace(

@@ -13,7 +13,7 @@ import msgspec
 from treadle.core import events as ev
 from treadle.core.child_events import ChildIntended
 from treadle.core.messages import MapGiven, Prompted
-from treadle.core.spoken import count, map_words, one_line
+from treadle.core.spoken import count, gist, map_words, one_line
 from treadle.kernel.states import LoopState
 from treadle.ports.observer import Observer, Progress
 
@@ -121,7 +121,8 @@ def _of_round(event: ev.Event, state: LoopState) -> Line | None:
             return Line("  accepted", "good")
         case ev.Judged():
             in_conflict = state.scope is not None and state.scope.onto  # whole: the paths, and what to do
-            return Line(f"  rejected: {one_line(event.feedback, 2_000 if in_conflict else 120)}", "bad")
+            said = one_line(event.feedback, 2_000) if in_conflict else gist(event.feedback, 160)
+            return Line(f"  rejected: {said}", "bad")
         case ev.ModelFailed():
             again = "" if event.retry_at_us is None else "; trying again"
             return Line(f"  model: {event.kind}: {one_line(event.message, 120)}{again}", "wait")

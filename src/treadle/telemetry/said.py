@@ -12,7 +12,7 @@ from treadle.core import lesson_events as le
 from treadle.core.lease_events import LeaseChanged
 from treadle.core.messages import Compacted, ModelResponded, Prompted, ToolsFinished
 from treadle.core.settings import LoopSettings
-from treadle.core.spoken import count, duration, map_words, money, one_line
+from treadle.core.spoken import count, duration, gist, map_words, money, one_line
 from treadle.core.usage import Usage
 from treadle.core.window_events import CompactionFailed, CompactionJudged
 
@@ -76,7 +76,7 @@ def _of_loop(event: Any) -> str:
         case ev.LoopStarted():
             return f"{one_line(event.task, 120)} ({_limits(event.settings)})"
         case ev.Stopped():
-            said = f": {one_line(event.evidence, 120)}" if event.evidence else ""
+            said = f": {gist(event.evidence, 160)}" if event.evidence else ""
             return f"{event.status}, {event.code}{said}"
         case ev.Interrupted():
             words = {
@@ -93,7 +93,7 @@ def _of_loop(event: Any) -> str:
         case ev.WorkspaceChanged():
             return f"{count(len(event.paths), 'file')} changed meanwhile: {one_line(', '.join(event.paths), 120)}"
         case ev.Judged():
-            verdict = "accepted" if event.accept else f"rejected: {one_line(event.feedback, 120)}"
+            verdict = "accepted" if event.accept else f"rejected: {gist(event.feedback, 160)}"
             return f"{verdict} ({duration(event.us)})"
         case ev.ActFinished() | ev.ActFailed():
             why = f"{one_line(event.reason, 80)}; " if isinstance(event, ev.ActFailed) else ""
