@@ -121,8 +121,8 @@ def _of_round(event: ev.Event, state: LoopState) -> Line | None:
             return Line("  accepted", "good")
         case ev.Judged():
             in_conflict = state.scope is not None and state.scope.onto  # whole: the paths, and what to do
-            said = one_line(event.feedback, 2_000) if in_conflict else gist(event.feedback, 160)
-            return Line(f"  rejected: {said}", "bad")
+            feedback = one_line(event.feedback, 2_000) if in_conflict else gist(event.feedback, 160)
+            return Line(f"  rejected: {feedback}", "bad")
         case ev.ModelFailed():
             again = "" if event.retry_at_us is None else "; trying again"
             return Line(f"  model: {event.kind}: {one_line(event.message, 120)}{again}", "wait")
