@@ -9,7 +9,7 @@ from pathlib import Path
 
 import treadle
 import treadle.testing
-from treadle.core.endings import ENDINGS
+from treadle.core.endings import ENDINGS, STORE_EXIT, USAGE_EXIT
 from treadle.kernel.states import AGENT_TRANSITIONS
 from treadle.spec.patterns import cards, objects
 
@@ -46,7 +46,18 @@ def endings() -> str:
         lines.append(
             f"| {row.banner} | {row.status} | {row.code} | {exit_code} | {_word(row.success)} | {_word(row.nonfailure)} | {goes_on} |"
         )
-    return "\n".join([*lines, "", "Exit code 2 is wrong usage or configuration: nothing was started.", ""])
+    beside = [
+        "",
+        f"Exit code {USAGE_EXIT} is wrong usage or configuration: nothing was started.",
+        f"Exit code {STORE_EXIT} is a store that failed under way: this process does not know how the execution stands, and nothing",
+        "that was committed is lost. Mend the store, then resume. Exit code 1 without an ending is a fault that stderr names.",
+        "",
+        "With `--json`, a command that ends without the document it was to print prints",
+        '`{"error": {"kind", "message", "next"}, "exit_code"}` instead; `next` is what to do, as one command or sentence.',
+        "A command whose reader goes away (`treadle log last | head`) ends with 141, as by SIGPIPE.",
+        "",
+    ]
+    return "\n".join([*lines, *beside])
 
 
 def _word(value: bool | None) -> str:

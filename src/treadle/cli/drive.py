@@ -29,6 +29,7 @@ from .ask import Asked, Later, Terminal, terminal
 from .notify import Notifier
 from .output import banner, print_json, warn
 from .place import Place, running
+from .refusal import interrupted
 from .signals import Stopping
 from .workflow_view import WorkflowView
 
@@ -92,48 +93,68 @@ async def drive(
     observers: tuple[Observer, ...] = (WorkflowView(view), *sinks.others)
     if manner.notifier is not None:
         observers = (*observers, manner.notifier)
+    codes: list[int] = []
+    stopping = Stopping(view.hide)
     try:
-        async with running(where, create=create, observers=observers) as runtime:
-            session, signal = await _run(runtime, make, manner, view)
-            view.close()
-            if session is None:
-                warn("interrupted before it had started.")
-                return SIGNAL_EXITS[signal]
-            return await conclude(where, runtime.ledger, session.execution_id, session.state, manner, signal=signal)
+        async with anyio.create_task_group() as group:  # a signal is heeded from before there is a store
+            stopping.stop = group.cancel_scope.cancel
+            await group.start(stopping.watch)
+            async with running(where, create=create, observers=observers) as runtime:
+                session = await _run(where, runtime, make, manner, view, stopping)
+                view.close()
+                if session is not None:
+                    name = stopping.name
+                    codes.append(
+                        await conclude(where, runtime.ledger, session.execution_id, session.state, manner, signal=name)
+                    )
+            group.cancel_scope.cancel()
+        return codes[0] if codes else _not_started(stopping.name, manner)
     finally:
         sinks.close()
         if manner.notifier is not None:
             manner.notifier.close()
 
 
+def _not_started(signal: str, manner: Manner) -> int:
+    return interrupted(
+        SIGNAL_EXITS[signal], "interrupted before it had started: nothing was started.", json=manner.json
+    )
+
+
 async def _run(
-    runtime: Runtime, make: Callable[[Runtime], Awaitable[Driven]], manner: Manner, view: View
-) -> tuple[Driven | None, str]:
+    where: Place,
+    runtime: Runtime,
+    make: Callable[[Runtime], Awaitable[Driven]],
+    manner: Manner,
+    view: View,
+    stopping: Stopping,
+) -> Driven | None:
     session: Driven | None = None
-    stopping = Stopping(view.hide)
     async with anyio.create_task_group() as group:
         stopping.stop = group.cancel_scope.cancel
-        await group.start(stopping.watch)
         if manner.notifier is not None:
             group.start_soon(manner.notifier.serve)
         view.show()
         session = await make(runtime)
         stopping.stop = session.driver.interrupt
+        name = f"{session.execution_id}{where.flag}"
         try:
             if manner.begun is not None:
                 manner.begun(session)
             await _until_it_rests(runtime.ledger, session, stopping, terminal(manner.actor), view)
-        except StaleEpoch:
-            warn(f"another process has taken it over; to see how it goes there: treadle watch {session.execution_id}")
+        except StaleEpoch as error:
+            warn(f"another process has taken it over; to see how it goes there: treadle watch {name}")
+            error.next = f"treadle watch {name}"
             raise
-        except LedgerError:
-            warn(f"the store failed. What was committed is safe; then: treadle resume {session.execution_id}")
+        except LedgerError as error:
+            error.next = f"treadle resume {name}"
+            warn(f"the store failed. What was committed is safe; then: {error.next}")
             raise
         finally:
             with anyio.CancelScope(shield=True):
                 await session.close()
         group.cancel_scope.cancel()
-    return session, stopping.name
+    return session
 
 
 async def _until_it_rests(

@@ -143,7 +143,7 @@ async def _shown(where: Place, ledger: Ledger, execution_id: str, manner: Manner
         group.cancel_scope.cancel()
     sinks.view.close()
     if not rested:
-        warn(f"{execution_id} goes on without you: treadle watch {execution_id} shows it.")
+        warn(f"{execution_id} goes on without you: treadle watch {execution_id}{where.flag} shows it.")
         return 130
     return await conclude(where, ledger, execution_id, rested[0], manner)
 

@@ -52,4 +52,4 @@ async def _fork(where: Place, execution: str, at: int | None, actor: str, *, jso
         return
     files = f"its files are in {made.workspace}" if made.isolated else "the files were left as they are"
     warn(f"{made.execution_id} goes on from record {made.at} of {made.source}; {files}.")
-    warn(f"Next: treadle resume {made.execution_id}")
+    warn(f"Next: treadle resume {made.execution_id}{where.flag}")

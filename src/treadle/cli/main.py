@@ -164,33 +164,30 @@ def parser(name: str) -> Parser:
 def _run(arguments: list[str]) -> int:
     from treadle.core.errors import TreadleError
 
+    from .refusal import interrupted, refused, signals_heard, unread
+
+    json, command = "--json" in arguments, arguments[0] if arguments[0] in COMMANDS else ""
     try:
-        _check_text(arguments)
-        name, rest = _named(arguments)
-        given = parser(name).parse_args(rest)
-        return int(given.run(given))
+        with signals_heard():
+            _check_text(arguments)
+            name, rest = _named(arguments)
+            given = parser(name).parse_args(rest)
+            return int(given.run(given))
     except SystemExit as ended:  # --help
         return ended.code if isinstance(ended.code, int) else 1
-    except KeyboardInterrupt:
-        sys.stderr.write("\ntreadle: interrupted.\n")
-        return 130
+    except KeyboardInterrupt as stopped:
+        return interrupted(getattr(stopped, "exit_code", 130), "interrupted.", json=json)
     except BaseExceptionGroup as group:
         known, unknown = group.split(TreadleError)
-        return _refused(_first(known)) if known is not None and unknown is None else _crashed(_first(group))
+        if known is not None and unknown is None:
+            return refused(_first(known), json=json, command=command)
+        return _crashed(_first(group), json=json)
     except TreadleError as error:
-        return _refused(error)
+        return refused(error, json=json, command=command)
     except BrokenPipeError:
-        return _unread()
+        return unread()
     except Exception as error:  # noqa: BLE001 - the last resort: a person gets a message, never a traceback
-        return _crashed(error)
-
-
-def _unread() -> int:
-    """Whoever read our output has had enough (head, less): no fault, but the interpreter must not complain either."""
-    import os
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 1
+        return _crashed(error, json=json)
 
 
 def _first(group: BaseExceptionGroup[E]) -> E:
@@ -198,15 +195,7 @@ def _first(group: BaseExceptionGroup[E]) -> E:
     return _first(cast("BaseExceptionGroup[E]", first)) if isinstance(first, BaseExceptionGroup) else first
 
 
-def _refused(error: TreadleError) -> int:
-    from treadle.core.errors import InputError
-    from treadle.core.spoken import plain
-
-    sys.stderr.write(f"treadle: {plain(str(error))}\n")
-    return USAGE if isinstance(error, InputError) else 1
-
-
-def _crashed(error: BaseException) -> int:
+def _crashed(error: BaseException, *, json: bool) -> int:
     from treadle.core.errors import ConfigurationError
     from treadle.core.spoken import one_line
     from treadle.settings import load_settings
@@ -224,6 +213,10 @@ def _crashed(error: BaseException) -> int:
         "What was committed is safe; treadle ls shows it. Please report this with what you typed and what the\n"
         "same command prints with TREADLE_DEBUG=1, at the project's issue tracker (check it for secrets first).\n"
     )
+    if json:
+        from .refusal import document
+
+        document(type(error).__name__, one_line(str(error), 300), "treadle ls", CRASHED)
     return CRASHED
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -29,6 +30,11 @@ class Place:
     settings: Settings
     store: str
     named_store: str = ""
+
+    @property
+    def flag(self) -> str:
+        """What a suggested command needs to name the same store; empty for the usual one."""
+        return f" --store {shlex.quote(self.named_store)}" if self.named_store else ""
 
 
 def place(store: str | None, workspace: Path | None = None) -> Place:

@@ -100,7 +100,7 @@ async def go_on(where: Place, execution: str, how: Reopening, price: str | None,
         stored = await whole_document(ledger, row.execution_id, state)
     if parent and not is_final(state.status, state.code):
         raise InputError(
-            f"{row.execution_id} runs inside {parent.execution_id}: treadle resume {parent.execution_id} goes on with both."
+            f"{row.execution_id} runs inside {parent.execution_id}: treadle resume {parent.execution_id}{where.flag} goes on with both."
         )
     if not isinstance(state, LoopState):
         return await _go_on_with_workflow(where, stored, state, how, manner, answered=answered)

@@ -75,7 +75,8 @@ def parser(name: str) -> Parser:
         "TASK may name a Workflow or a Loop that Python defines, as module:attribute: then that runs, with --input,\n"
         "--max-time and --max-cost.\n"
         "Without --check and --judge a person accepts: asked at the terminal, or later by treadle approve and reject.\n"
-        "Exit codes: 0 accepted, 1 failed, 2 nothing was started, 3 waits, 4 a limit was reached, 130 interrupted.",
+        "Exit codes: 0 accepted, 1 failed, 2 nothing was started, 3 waits, 4 a limit was reached, 5 the store\n"
+        "failed (nothing committed is lost), 130 interrupted.",
     )
     words = "what is to be done, in words; '-' reads it from stdin; or module:attribute"
     made.add_argument("task", metavar="TASK", nargs="?", default="", help=words)

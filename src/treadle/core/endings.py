@@ -108,6 +108,10 @@ WORST_FIRST: tuple[Status, ...] = (
     "cancelled",
     "rejected",
 )  # which names the ending of several parts
+USAGE_EXIT = 2  # the command was wrong: nothing was started
+STORE_EXIT = (
+    5  # the store failed under way: how the execution stands is what the store says, and nothing committed is lost
+)
 SIGNAL_EXITS = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 
 

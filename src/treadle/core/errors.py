@@ -47,7 +47,9 @@ ToolErrorKind = Literal[
 
 
 class TreadleError(Exception):
-    """Something in Treadle went wrong."""
+    """Something in Treadle went wrong. `next`: the command that goes on from there, where one is known."""
+
+    next: str = ""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message or (type(self).__doc__ or "").strip())

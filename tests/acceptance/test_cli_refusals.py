@@ -1,0 +1,67 @@
+"""How a command ends that does not come to its document: exit code, words, and the error document of `--json`."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from support.commandline import CommandLine, InProcess
+from treadle.cli.refusal import UNREAD, Signalled, refused, signals_heard
+from treadle.core.errors import LedgerFull
+
+RUN = ("run", "Count", "--agent-command", "echo 42 > answer.txt", "--check", "grep -q 42 answer.txt")
+
+
+@pytest.mark.req("SV-02", "SV-03")
+@pytest.mark.parametrize(
+    "arguments",
+    [("run", "x", "--max-rounds", "none"), ("show", "nobody"), ("nosuch",), ("lease", "nosuch"), ("run", "--nosuch")],
+)
+def test_what_is_wrong_is_a_document_for_programs(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    ran = InProcess(tmp_path)(*arguments, "--json")
+    assert (ran.code, ran.document["exit_code"]) == (2, 2)
+    error = ran.document["error"]
+    assert error["kind"].endswith(("Error", "Execution"))
+    assert error["message"] in ran.err
+    assert error["next"]
+
+
+@pytest.mark.req("SV-02", "SV-03")
+def test_a_store_that_fails_has_a_code_of_its_own_and_says_what_to_type(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    error = LedgerFull("/x.db: no space is left.")
+    error.next = "treadle resume ABC --store sqlite:////x.db"
+    assert refused(error, json=True, command="run") == 5
+    assert b'"next":"treadle resume ABC --store sqlite:////x.db"' in capfdbinary.readouterr().out
+
+
+@pytest.mark.req("SV-02")
+def test_a_suggested_command_names_the_store_that_was_named(tmp_path: Path) -> None:
+    cli = InProcess(tmp_path)
+    store = f"sqlite:///{tmp_path}/other.db"
+    cli(*RUN, "-q", "--store", store)
+    assert f"--store {store}" in cli("fork", "last", "--store", store).err
+
+
+@pytest.mark.req("SV-02")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_before_anything_listens_ends_it_in_words(number: signal.Signals) -> None:
+    with pytest.raises(Signalled) as stopped, signals_heard():
+        signal.raise_signal(number)
+    assert stopped.value.exit_code == 128 + number
+    assert signal.getsignal(number) == signal.SIG_DFL
+
+
+@pytest.mark.req("SV-02")
+def test_a_reader_that_has_had_enough_is_no_failure_of_the_command(tmp_path: Path) -> None:
+    cli = CommandLine(tmp_path)
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as gone:
+        process = cli.start("ls", "--json", stdout=gone)
+        process.communicate(timeout=60)
+    assert process.returncode == UNREAD
