@@ -20,6 +20,7 @@ from treadle.core.errors import (
     LedgerReadOnly,
     LedgerUnavailable,
 )
+from treadle.ledger.faults import fault
 from treadle.ledger.sqlite import open_sqlite
 from treadle.ports.clock import CrashPoints
 from treadle.ports.ledger import Batch
@@ -273,3 +274,10 @@ async def test_many_processes_may_make_the_same_store_at_once(path):
     assert len(await ledgers[0].rows()) == 8
     for ledger in ledgers:
         await ledger.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc here")
+async def test_a_file_system_without_room_for_files_is_not_called_full() -> None:
+    error = sqlite3.OperationalError("unable to open database file")
+    error.sqlite_errorcode, error.sqlite_errorname = sqlite3.SQLITE_CANTOPEN, "SQLITE_CANTOPEN"
+    assert "no space" not in str(fault(error, Path("/proc/x.db")))

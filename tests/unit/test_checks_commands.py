@@ -108,7 +108,7 @@ async def test_an_acceptance_says_that_act_changed_what_the_check_reads(tmp_path
     command = f"{sys.executable} -m pytest --version"
     verdict = await judged(command, tmp_path, context)
     assert verdict.accepted
-    assert verdict.evidence.startswith("Note: act changed files that the check reads: test_kit.py, pyproject.toml\n")
+    assert verdict.evidence.startswith("Note: act changed files that the check reads: test_kit.py, pyproject.toml.\n")
     untouched = await judged(command, tmp_path, NotedContext(changed=("kit.py",)))
     assert "Note" not in untouched.evidence
 

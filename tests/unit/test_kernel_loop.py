@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 
 from support.machine import FEE, RESERVE, Machine, call, finish, refold, results, started, verdict
+from treadle.app.ending import next_command
 from treadle.core import events as ev
 from treadle.core.errors import AnswerRefused, InvalidStateTransition, OutsideRound
 from treadle.core.messages import Prompted, ToolsFinished
@@ -235,6 +236,9 @@ def test_a_response_without_usage_leaves_its_reserve_in_doubt() -> None:
     assert state.total.usage.requests == 1
     assert state.total.in_doubt.output_tokens == RESERVE.output_tokens
     assert state.total.in_doubt.requests == 0
+    assert next_command("E", state) == "treadle resume --retry-incomplete E"
+    machine.emit(ev.Reopened(actor="ada"))
+    assert machine.state.status == "running"
 
 
 def test_a_person_evaluates_by_approving_or_by_rejecting_with_feedback() -> None:

@@ -116,7 +116,7 @@ WRONG = {
     "empty": ("", 1, "treadle: 1"),
     "no version": ("name: a\n", 1, "treadle: 1"),
     "brackets without end": ("treadle: " + "[" * 50_000, 1, "brackets are nested"),
-    "a later version": ("treadle: 2\n", 1, "treadle: is none of 1"),
+    "a later version": ("treadle: 2\n", 1, "treadle: can only be 1"),
     "a section that is none": ("treadle: 1\ncontrol: 7\n", 2, "expected a section"),
     "eats itself": ("treadle: 1\ncontrol: &a {max_rounds: *a}\n", 2, "no aliases"),
     "a python object": ("treadle: 1\nname: !!python/object/apply:os.system [id]\n", 2, "name"),
@@ -160,3 +160,9 @@ def test_every_value_that_is_none_of_its_kind_is_named_at_once() -> None:
     assert [one.path for one in findings] == ["control.max_rounds", "control.max_turns", "act.allow", "verify"]
     _, findings = loopyaml.look("treadle: 1\nact:\n  children:\n    a: {about: 3}\n")
     assert len(findings) == 1, "where a value cannot be found, the rest waits for another look"
+
+
+def test_money_that_is_none_hides_no_other_fault() -> None:
+    text = "treadle: 1\ncontrol: {max_rounds: -1, max_cost: yes, max_time: soon, warn_at: [900], nosuch: 1}\n"
+    _, found = loopyaml.look(text)
+    assert len(found) == 5

@@ -12,6 +12,7 @@ from treadle.core.endings import RETRY, ending, is_final
 from treadle.core.errors import ConfigurationError
 from treadle.core.spoken import count, duration, gist, money, one_line, plain
 from treadle.kernel.budget import possibly_charged
+from treadle.kernel.outcomes import lacks_usage
 from treadle.kernel.states import LoopState
 from treadle.kernel.workflow_states import WorkflowState
 from treadle.runtime.document import document, to_json
@@ -69,6 +70,8 @@ def _at_rest(execution_id: str, state: AnyState, store: str, short_id: str) -> R
         why = f"{why}: {one_line(state.pending.prompt, 160)}"
     elif state.scope is not None and (state.scope.note or state.scope.onto):  # whole: the paths, and what to do
         why = f"{why}: {one_line(state.scope.note or state.evidence, 2_000)}"
+    elif state.evidence.startswith(f"{why} "):  # "accepted in round 2" says "accepted", too
+        why = one_line(state.evidence, 160)
     elif state.evidence:
         why = f"{why}: {gist(state.evidence, 200)}"
     return Rest(label, colour, why, accounts(state), next_command(short_id or execution_id, state, store=store))
@@ -103,7 +106,7 @@ def next_command(execution_id: str, state: LoopState, *, store: str = "") -> str
             return f"treadle plan approve {name}  or  treadle plan reject {name} --reason TEXT"
         return f"treadle approve {name}  or  treadle reject {name} --reason TEXT"
     if code == "usage-unavailable":
-        return f"treadle resume {name} --price IN,OUT"
+        return f"treadle {RETRY} {name}" if lacks_usage(state) else f"treadle resume {name} --price IN,OUT"
     if status == "stopped":
         return f"treadle extend {name} {_more(state)} && treadle resume {name}"
     if status in ("running", "paused"):

@@ -25,6 +25,7 @@ from treadle.kernel.actions import EndChild, Record
 from treadle.kernel.children import left
 from treadle.kernel.lessons import after
 from treadle.kernel.loop import next_actions
+from treadle.kernel.outcomes import lacks_usage
 from treadle.kernel.states import LoopState
 from treadle.kernel.steering import Answer, Extend, Steering, encode, to_event
 from treadle.kernel.stepping import Unit
@@ -237,7 +238,7 @@ class Runtime:
             journal.emit(ev.Extended(actor=how.actor, guards=dict(how.guards)))
         if state.code == "usage-unavailable" and how.price:
             journal.emit(ev.Extended(actor=how.actor, priced=True))
-        elif state.status == "failed" and how.retry_incomplete:
+        elif how.retry_incomplete and (state.status == "failed" or lacks_usage(state)):
             journal.emit(ev.Reopened(actor=how.actor))
         elif state.code == "quota" and state.pending is not None and state.pending.until_us is None:
             journal.emit(ev.WaitEnded(at_us=self.clock.wall_us()))  # a person says that it is worth another try
@@ -393,6 +394,10 @@ def resting(state: LoopState, how: Reopening) -> str:
     if state.status == "waiting-input":
         return "it waits for an answer"
     if state.code == "usage-unavailable":
+        if lacks_usage(state):
+            return (
+                "" if how.price or how.retry_incomplete else "the provider reports no usage: resume --retry-incomplete"
+            )
         return "" if how.price else "it needs a price: resume --price IN,OUT"
     if state.status == "stopped":
         return "it needs more room: treadle extend"

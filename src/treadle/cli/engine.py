@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 ENGINES = ("local", "workers", "temporal")
 LOOK_S = 0.4
+UNTAKEN_S = 4.0  # workers look more often than that
 
 
 def engine_option(made: Parser) -> Parser:
@@ -123,12 +124,12 @@ async def _submitted(
             return 0
         sinks = open_sinks(manner.sinks, where.settings, sys.stderr, quiet=manner.quiet)
         try:
-            return await _shown(where, runtime.ledger, execution_id, manner, sinks)
+            return await _shown(where, runtime.ledger, execution_id, manner, sinks, engine)
         finally:
             sinks.close()
 
 
-async def _shown(where: Place, ledger: Ledger, execution_id: str, manner: Manner, sinks: Sinks) -> int:
+async def _shown(where: Place, ledger: Ledger, execution_id: str, manner: Manner, sinks: Sinks, engine: Engine) -> int:
     from .drive import conclude
     from .output import warn
     from .signals import Stopping
@@ -139,6 +140,8 @@ async def _shown(where: Place, ledger: Ledger, execution_id: str, manner: Manner
     async with anyio.create_task_group() as group:
         stopping.stop = group.cancel_scope.cancel
         await group.start(stopping.watch)
+        if where.store and not manner.quiet and engine.name == "workers":
+            group.start_soon(_nobody_takes_it, where, ledger, execution_id)
         rested.append(await _until_it_rests(ledger, execution_id, (WorkflowView(sinks.view), *sinks.others)))
         group.cancel_scope.cancel()
     sinks.view.close()
@@ -146,6 +149,17 @@ async def _shown(where: Place, ledger: Ledger, execution_id: str, manner: Manner
         warn(f"{execution_id} goes on without you: treadle watch {execution_id}{where.flag} shows it.")
         return 130
     return await conclude(where, ledger, execution_id, rested[0], manner)
+
+
+async def _nobody_takes_it(where: Place, ledger: Ledger, execution_id: str) -> None:
+    """Says once how a worker is started, where none has taken it in a while."""
+    from .output import warn
+
+    before = await ledger.row(execution_id)
+    await anyio.sleep(UNTAKEN_S)
+    row = await ledger.row(execution_id)
+    if not row.owner_alive and row.head == before.head:
+        warn(f"no worker has taken {execution_id} yet. To start one: treadle worker{where.flag}")
 
 
 async def _until_it_rests(ledger: Ledger, execution_id: str, observers: tuple[Observer, ...]) -> AnyState:

@@ -137,7 +137,7 @@ async def _verify(where: Place, file: Path | None) -> int:
         found = await unsound(ledger)
     for line in found[:MOST_SHOWN]:
         sys.stdout.write(f"{line}\n")
-    warn(f"{where.store}: sound." if not found else f"{where.store}: {len(found)} findings.")
+    warn(f"{where.store}: sound." if not found else f"{where.store}: {counted(len(found), 'finding')}.")
     return 1 if found else 0
 
 

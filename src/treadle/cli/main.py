@@ -172,8 +172,12 @@ def _run(arguments: list[str]) -> int:
             _check_text(arguments)
             name, rest = _named(arguments)
             given = parser(name).parse_args(rest)
-            return int(given.run(given))
+            code = int(given.run(given))
+            sys.stdout.flush()  # here it is still known what a reader that has gone away means
+            return code
     except SystemExit as ended:  # --help
+        if isinstance(ended.__context__, BrokenPipeError):  # rich has met it first
+            return unread()
         return ended.code if isinstance(ended.code, int) else 1
     except KeyboardInterrupt as stopped:
         return interrupted(getattr(stopped, "exit_code", 130), "interrupted.", json=json)

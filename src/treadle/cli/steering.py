@@ -267,4 +267,8 @@ async def _give(where: Place, execution: str, said: Said, *, json: bool, quiet: 
         warn(f"{execution_id}: given to the process that runs it.")
     else:
         rest = rest_of(execution_id, state, store=where.named_store)
-        banner(execution_id, rest._replace(label="ready") if state.status == "running" else rest, stream=sys.stderr)
+        banner(
+            execution_id,
+            rest._replace(label="running, ready to go on") if state.status == "running" else rest,
+            stream=sys.stderr,
+        )

@@ -52,7 +52,10 @@ class CommandCheck(Check):
             result = await self._run(context)
         except (FileNotFoundError, PermissionError) as error:
             if error.filename == self._workspace:
-                raise
+                if isinstance(error, PermissionError):
+                    raise
+                gone = f"the workspace {self._workspace} is gone; restore it, then resume --retry-incomplete."
+                raise FileNotFoundError(gone) from error
             # It was there when the loop started: act has taken it away, and can put it back.
             return reject(f"The check could not be started: {shown}\n{error.strerror}: {error.filename}")
         if result.timed_out:
@@ -78,7 +81,7 @@ class CommandCheck(Check):
         if not changed:
             return ""
         more = f" and {len(changed) - _MOST_NAMED} more" if len(changed) > _MOST_NAMED else ""
-        return f"Note: act changed files that the check reads: {', '.join(changed[:_MOST_NAMED])}{more}\n"
+        return f"Note: act changed files that the check reads: {', '.join(changed[:_MOST_NAMED])}{more}.\n"
 
 
 class FunctionCheck(Check):

@@ -72,6 +72,11 @@ def _unmetered(state: LoopState) -> Found:
     return None
 
 
+def lacks_usage(state: LoopState) -> bool:
+    """Whether it was stopped for usage that the provider does not report, and no price would help."""
+    return state.code == "usage-unavailable" and _unpriced(state) is None
+
+
 def _budget(state: LoopState) -> Found:
     text = reached(state)
     return (next((name for name in LIMITS if name in text), "limit"), text) if text else None
@@ -139,7 +144,7 @@ OUTCOMES: tuple[Outcome, ...] = (
         "stopped",
         "usage-unavailable",
         "a limit on money or tokens cannot be kept",
-        "Use an endpoint that reports usage.",
+        "Use an endpoint that reports usage, then resume --retry-incomplete.",
         _unmetered,
     ),
     Outcome("budget", "stopped", "limit", "a limit was reached", "treadle extend, then treadle resume", _budget),

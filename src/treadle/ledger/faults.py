@@ -88,6 +88,8 @@ def _disk_is_full(path: Path) -> bool:
         disk = os.statvfs(path.parent)
     except OSError:  # the folder itself is gone: not a matter of space
         return False
+    if not disk.f_blocks:  # a file system that holds no files of ours, such as /proc
+        return False
     return disk.f_bavail * disk.f_frsize < FULL_BELOW_BYTES
 
 

@@ -15,7 +15,7 @@ from treadle.ports.model import Model, ModelRequest, OnDelta, Reply
 from .extra import SEPARATOR
 from .failures import failure
 from .mapping import ANY_ID, MappedView
-from .reply import reply_of, whole
+from .reply import quiet_about_usage, reply_of, whole
 from .service import Service
 from .wire import one_request
 
@@ -63,6 +63,7 @@ class PydanticAIModel(Model):
         self._timeout_s, self._now_us, self._price = timeout_s, now_us, price
         self._settings, self._adapt = dict(settings or {}), adapt
         self._legal_id, self._flags_errors, self._streams = legal_id, flags_errors, streams
+        quiet_about_usage()
         self._views: WeakKeyDictionary[View, MappedView] = WeakKeyDictionary()
 
     async def request(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
@@ -69,6 +70,13 @@ def usage_of(counted: RequestUsage) -> tuple[Usage, bool]:
         ),
         True,
     )
+
+
+def quiet_about_usage() -> None:
+    """Usage that makes no sense is said by us, as usage that was not reported; the library's own warning names its files."""
+    from pydantic_ai import UsageExtractionFailedWarning
+
+    warnings.filterwarnings("ignore", category=UsageExtractionFailedWarning)
 
 
 def arguments(args: str | Mapping[str, Any] | None) -> dict[str, Any] | str:

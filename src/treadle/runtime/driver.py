@@ -19,6 +19,7 @@ from treadle.kernel.steering import Step, decode, to_event
 from treadle.kernel.stepping import Hold, Unit, begin, reached
 from treadle.ports.clock import Clock, CrashPoints
 
+from .broken import what_broke
 from .host import JournalHost
 from .journal import Journal
 from .raised import first_error
@@ -205,6 +206,7 @@ class Driver:
         journal.emit(event)
 
     def _broken(self, error: Exception, us: int) -> None:
+        evidence, advice = what_broke(error, self.journal.state.workspace)
         epoch = self.journal.ownership.epoch
         self.journal.emit(ev.Interrupted(epoch=epoch, reason="cancelled", us=us))
         self.journal.emit(
@@ -212,8 +214,8 @@ class Driver:
                 status="failed",
                 code="failed",
                 kind="internal",
-                evidence=f"{type(error).__name__}: {error}",
-                advice="This is a fault of a tool or of Treadle. Mend it, then resume --retry-incomplete.",
+                evidence=evidence,
+                advice=advice,
             )
         )
 

@@ -52,13 +52,13 @@ def look(text: str) -> tuple[LoopFile | None, list[Finding]]:
     plain: dict[str, Any] = {
         key: {} if value is None and key not in ("name", "task") else value for key, value in said.items()
     }
-    findings = [_finding(tree, path, message) for path, message in _unknown(plain, LoopFile, ())]
-    findings += [_finding(tree, path, message) for path, message in _decimals(plain)]
-    if findings:
+    wrong = [*_unknown(plain, LoopFile, ()), *_decimals(plain)]
+    findings = [_finding(tree, path, message) for path, message in wrong]
+    if not all(_left_out(plain, path) for path, _ in wrong):
         return None, findings
-    file, findings = _converted(tree, plain)
-    if file is None:
-        return None, findings
+    file, more = _converted(tree, plain)
+    if file is None or findings:
+        return None, [*findings, *more]
     return file, [_finding(tree, tuple(path.split(".")), f"{path} {text}") for path, text in contradictions(file)]
 
 
@@ -287,7 +287,8 @@ def _of_validation(said: str) -> tuple[tuple[str, ...], str]:
     if "matching regex" in words:
         words = "is no duration. Examples: 90s, 10m, 2h"
     elif "enum value" in words:
-        words = f"is none of {', '.join(map(str, _choices(LoopFile, path)))}"
+        known = [str(one) for one in _choices(LoopFile, path)]
+        words = f"can only be {known[0]}" if len(known) == 1 else f"is none of {', '.join(known)}"
     else:
         words = _TYPE.sub(lambda one: " or ".join(_SPOKEN.get(kind, kind) for kind in one[1].split(" | ")), words)
     return path, f"{'.'.join(path) or 'it'}: {words[:1].lower()}{words[1:]}."
