@@ -67,12 +67,3 @@ def test_a_reader_that_has_had_enough_is_no_failure_of_the_command(tmp_path: Pat
             process = cli.start(*command, stdout=gone)
             process.communicate(timeout=60)
         assert process.returncode == UNREAD
-
-
-@pytest.mark.req("SV-02")
-def test_a_workspace_that_is_gone_is_named(tmp_path: Path) -> None:
-    cli = InProcess(tmp_path)
-    (tmp_path / "gone").mkdir()
-    check = f"rm -rf {tmp_path}/gone; exit 1"
-    ran = cli("run", "x", "--agent-command", "true", "--check", check, "--workspace", str(tmp_path / "gone"), "--json")
-    assert f"the workspace {tmp_path}/gone is gone" in ran.document["outcome"]["evidence"]
