@@ -102,6 +102,9 @@ def test_a_store_is_carried_whole_and_its_executions_go_on_there(tmp_path: Path)
     taken = cli("ledger", "import", str(file), "--store", there)
     assert (taken.code, "took in 3" in taken.err) == (0, True), taken.err
     assert "took in 0 executions; 3 were there already" in cli("ledger", "import", str(file), "--store", there).err
+    file.write_bytes(b"")
+    empty = cli("ledger", "import", str(file), "--store", there)
+    assert (empty.code != 0, "holds no execution" in empty.err) == (True, True)
     assert cli("show", first, "--json", "--store", there).document == cli("show", first, "--json").document
     assert cli("approve", open_one, "--store", there).code == 0
     assert cli("resume", open_one, "--store", there, "--json").document["code"] == "no-change"

@@ -85,8 +85,8 @@ async def take_in(ledger: Ledger, file: Path, *, owner: str, at_us: int) -> Took
 
     FrameError; InputError where the store has another execution of that name.
     """
-    for _ in read(file):  # before anything is written
-        pass
+    if not sum(1 for _ in read(file)):  # all of it is read before anything is written
+        raise FrameError(f"{file} holds no execution: it is empty.")
     taken = known = 0
     for carried in read(file):
         if await is_there(ledger, carried.execution_id, carried.records):
