@@ -83,5 +83,5 @@ def test_wrong_thresholds_and_ladders_are_refused_before_anything_starts(
     cli = InProcess(tmp_path).git()
     with ScriptedEndpoint([PLAN]) as endpoint:
         ran = run(cli, endpoint, *wrong)
-        assert (ran.code, ran.out) == (2, "")
+        assert (ran.code, ran.document["exit_code"]) == (2, 2)
         assert endpoint.requests == []

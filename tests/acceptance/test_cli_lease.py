@@ -156,7 +156,7 @@ def test_a_grant_that_was_damaged_in_the_store_is_a_typed_refusal(tmp_path: Path
         asking(cli, endpoint.url)
         forge(cli.store_file, b'"op":"grant"', b'"op":"graft"')
         for told in (cli("resume", "last"), cli("lease", "ls", "last"), cli("frame", "show", "last")):
-            assert (told.code, "lease" in told.err, "Traceback" in told.err) == (1, True, False), told.err
+            assert (told.code, "lease" in told.err, "Traceback" in told.err) == (5, True, False), told.err
         assert "lease.changed" in cli("ledger", "verify").out
 
 

@@ -70,7 +70,8 @@ export function OutputPanel({ call }: { call: SeenCall | undefined }) {
       <p className="callname"><code>{call.name}</code><em>{call.status}</em></p>
       <small>{part.bytes.toLocaleString("en")} B stored · {part.preview_bytes.toLocaleString("en")} B in the prompt</small>
       <pre tabIndex={0}>{part.text}</pre>
-      {part.end < part.bytes && <button onClick={() => void read(part.end)}>More ({(part.bytes - part.end).toLocaleString("en")} B left)</button>}
+      {problem && <p className="wrong">{problem}</p>}
+      {part.end < part.bytes && <button onClick={() => { setProblem(""); void read(part.end); }}>More ({(part.bytes - part.end).toLocaleString("en")} B left)</button>}
     </div>
   );
 }
