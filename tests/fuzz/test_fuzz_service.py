@@ -46,6 +46,7 @@ class Asked:
         turn = portal.call(it.get, f"/api/executions/{self.names[0]}/turns/1")
         self.known = {
             "execution_id": self.names,
+            "other": self.names,
             "name": ["mine", "record"],
             "call_id": [turn["calls"][0]["id"]],
             "number": [1],
