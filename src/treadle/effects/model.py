@@ -166,7 +166,7 @@ class ModelEffect:
 
     def _clean(self, call: ToolCall) -> ToolCall:
         """Without secrets, before it is stored or run (SE-01): what is only said is cleaned like any text."""
-        run = call.kind in ("read", "idempotent", "mutating")
+        run = call.kind in ("read", "idempotent", "mutating", "plan")  # the checks of a plan are run, too
         args = cleaned(call.args, self.redact_known if run else self.redact)
         if args == call.args and not call.problem:
             return call
