@@ -22,7 +22,7 @@ def test_the_fleet_opens_an_execution_and_the_token_is_in_no_address(sized: Loop
     page.locator("input[type=search]").fill("")
     page.get_by_label("Status").select_option("done")
     page.locator(".card.green").first.wait_for()
-    assert page.locator(".card:not(.green)").count() == 0
+    page.wait_for_selector(".card:not(.green)", state="detached")
     page.locator("input[type=search]").fill(sized.name)
     facts = page.locator(".card .facts")
     facts.filter(has_text=re.compile(r"done · no-change.*round 1.*1 turn.*\$0\.\d+.*s ago", re.DOTALL)).wait_for()
