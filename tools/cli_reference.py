@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
+from treadle.cli.arguments import Row
 from treadle.cli.main import COMMANDS, parser
 from treadle.core.endings import ENDINGS
 
@@ -50,9 +53,13 @@ def _cell(text: str) -> str:
 
 def _section(name: str) -> str:
     made = parser(name)
-    rows = "".join(f"| `{_cell(row.name)}` | {_cell(row.help)} |\n" for row in made.rows)
-    table = f"\n| Argument | |\n| --- | --- |\n{rows}" if rows else ""
-    return f"## treadle {name}\n\n{made.description}\n{table}"
+    tables = [_table(title, list(rows)) for title, rows in groupby(made.rows, attrgetter("section"))]
+    return f"## treadle {name}\n\n{made.description}\n" + "".join(tables)
+
+
+def _table(title: str, rows: list[Row]) -> str:
+    lines = "".join(f"| `{_cell(row.name)}` | {_cell(row.help)} |\n" for row in rows)
+    return f"\n| {title or 'Argument'} | |\n| --- | --- |\n{lines}"
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ class Row(NamedTuple):
 
     name: str
     help: str
+    section: str = ""
 
 
 class Thresholds(argparse.Action):
@@ -59,6 +60,7 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         self.rows: list[Row] = []  # what the reference page says
+        self._section: Any = None  # where argparse shows the next argument
         self.set_defaults(run=run)
 
     def error(self, message: str) -> NoReturn:
@@ -67,12 +69,21 @@ class Parser(argparse.ArgumentParser):
 
     def add_argument(self, *names: str, **more: Any) -> argparse.Action:
         """As argparse does; noted for the reference page, unless it is hidden."""
-        action = super().add_argument(*names, **more)
+        section = getattr(self, "_section", None)  # argparse adds --help before there can be one
+        action = section.add_argument(*names, **more) if section else super().add_argument(*names, **more)
         if action.help and action.help != argparse.SUPPRESS and "--help" not in names and hasattr(self, "rows"):
             metavar = str(action.metavar or "")
             shown = ", ".join(f"{name} {metavar}".rstrip() for name in action.option_strings) or metavar
-            self.rows.append(Row(shown, action.help))
+            self.rows.append(Row(shown, action.help, section.title if section else ""))
         return action
+
+    def section(self, title: str) -> Self:
+        """What is added from now on stands under this title: for a command with more options than one reads at once."""
+        self._section = self.add_argument_group(title)
+        self.usage = f"{self.prog} [OPTIONS]" + "".join(
+            f" [{a.metavar}]" for a in self._actions if not a.option_strings
+        )
+        return self
 
     def option(self, *flags: str, metavar: str, help: str, **more: Any) -> Self:  # noqa: A002 - argparse's word
         """An option with a value."""
@@ -92,7 +103,9 @@ class Parser(argparse.ArgumentParser):
     def store(self) -> Self:
         """Where it is kept."""
         return self.option(
-            "--store", metavar="URL", help="where executions are kept: sqlite:///FILE (default: one for you)"
+            "--store",
+            metavar="URL",
+            help="sqlite:///FILE or postgresql://… (default: a file of your own, which treadle doctor names)",
         )
 
     def json(self) -> Self:

@@ -1,4 +1,4 @@
-"""Flags of `treadle run` for who acts, and with what: a coding agent by name, MCP servers, skills, permissions."""
+"""Flags of `treadle run` for what the agent has and may touch: MCP servers, skills, lessons, permissions, a scope; gates."""
 
 from __future__ import annotations
 
@@ -16,14 +16,9 @@ LESSON_MODES = ("off", "recall", "on")
 
 def equipment(made: Parser) -> None:
     """Adds them."""
+    made.section("What it has, and may touch")
     made.option("--mcp", metavar="NAME=CMD|URL", action="append", help="an MCP server for act; may be repeated")
     made.option("--mcp-config", metavar="FILE", type=Path, help='a file of MCP servers: {"mcpServers": {NAME: {...}}}')
-    made.option(
-        "--gate",
-        metavar="NAME=CMD",
-        action="append",
-        help="a command that each round must pass before it is checked; may be repeated",
-    )
     made.option(
         "--lessons",
         metavar="MODE",
@@ -48,10 +43,15 @@ def equipment(made: Parser) -> None:
         action="append",
         help="what it may ask a person for besides --allow; may be repeated",
     )
+    made.option("--protect", metavar="GLOB", action="append", help="paths that it may not write; may be repeated")
+    made.flag("--plan", help="change nothing before a person has approved its plan (treadle plan)")
+    made.flag("--sandbox", help="run its commands in a sandbox (bubblewrap)")
+    made.flag("--isolate", help="act in a git worktree on a branch of its own, starting at HEAD")
     made.option(
-        "--agent",
-        metavar="NAME [ARGS]",
-        help="a coding agent that acts instead of a model: claude, codex, gemini, opencode or aider",
+        "--on-accept",
+        metavar="merge|branch",
+        type=one_of("--on-accept", ("merge", "branch")),
+        help="what becomes of accepted work with --isolate (default: merge, into the branch that is checked out)",
     )
 
 

@@ -80,11 +80,39 @@ def parser(name: str) -> Parser:
     )
     words = "what is to be done, in words; '-' reads it from stdin; or module:attribute"
     made.add_argument("task", metavar="TASK", nargs="?", default="", help=words)
-    made.option("--loop", metavar="FILE", type=Path, help="a loop file (YAML); flags that are typed win over it")
-    made.option("--input", metavar="JSON", help="with module:attribute: its input; '-' reads it from stdin")
+    _task_options(made)
+    _actor_options(made)
+    equipment(made)
+    _limit_options(made)
+    _window_options(made)
+    made.section("Where it runs, and who is told").store()
+    engine_option(made)
+    made.flag("--detach", help="run in the background, and print the execution's id")
+    made.add_argument("--detached", help=argparse.SUPPRESS)
+    return made.notify().sinks().json().quiet()
+
+
+def _task_options(made: Parser) -> None:
+    made.section("What is done, and what accepts it").workspace()
     made.option("--check", metavar="CMD", help="a command that accepts with exit code 0")
     made.option("--judge", metavar="MODEL", help="a model that judges, as provider:model")
+    made.option(
+        "--gate",
+        metavar="NAME=CMD",
+        action="append",
+        help="a command that each round must pass before it is checked; may be repeated",
+    )
+    made.flag("--must-change", help="accept nothing without a change in the workspace")
+    made.option("--loop", metavar="FILE", type=Path, help="a loop file (YAML); flags that are typed win over it")
+    made.option("--input", metavar="JSON", help="with module:attribute: its input; '-' reads it from stdin")
+    made.option("--after", metavar="EXEC", help="tell it how an earlier execution went: the end of that one's log")
+
+
+def _actor_options(made: Parser) -> None:
+    made.section("Who acts")
     made.option("--model", metavar="provider:model", help="the model that acts")
+    made.option("--base-url", metavar="URL", help="an endpoint that speaks the provider's API")
+    made.option("--price", metavar="IN,OUT[,..]", help="USD per million tokens, for a model without a known price")
     made.option(
         "--escalate-to",
         metavar="MODEL[=IN/OUT],..",
@@ -97,22 +125,25 @@ def parser(name: str) -> Parser:
         type=from_zero("--escalate-after"),
         help="rejections in a row until the next model (default: 2; 0: not for that)",
     )
-    made.option("--agent-command", metavar="CMD", help="a coding agent or script that acts instead of a model")
-    made.option("--base-url", metavar="URL", help="an endpoint that speaks the provider's API")
-    made.option("--price", metavar="IN,OUT[,..]", help="USD per million tokens, for a model without a known price")
-    made.workspace()
-    made.option("--protect", metavar="GLOB", action="append", help="paths that it may not write; may be repeated")
-    equipment(made)
-    made.flag("--sandbox", help="run its commands in a sandbox (bubblewrap)")
-    _isolation_options(made)
-    made.guard()
-    made.flag("--must-change", help="accept nothing without a change in the workspace")
-    made.flag("--plan", help="change nothing before a person has approved its plan (treadle plan)")
+    made.option(
+        "--agent",
+        metavar="NAME [ARGS]",
+        help="a coding agent that acts instead of a model: claude, codex, gemini, opencode or aider",
+    )
+    made.option("--agent-command", metavar="CMD", help="a command or script that acts instead of a model")
+
+
+def _limit_options(made: Parser) -> None:
+    made.section("When it stops")
     made.option("--max-rounds", metavar="N", type=whole("--max-rounds"), help=f"rounds (default: {DEFAULT_ROUNDS})")
     made.option("--max-turns", metavar="N", type=whole("--max-turns"), help="model calls of act, over all rounds")
     made.option("--max-cost", metavar="USD", type=cost("--max-cost"), help="US dollars, everything together")
     made.option("--max-time", metavar="DURATION", type=seconds("--max-time"), help="active time: 90s, 10m, 2h")
-    made.option("--after", metavar="EXEC", help="tell it how an earlier execution went: the end of that one's log")
+    made.guard()
+
+
+def _window_options(made: Parser) -> None:
+    made.section("What the model sees")
     made.option(
         "--map-budget",
         metavar="N",
@@ -120,25 +151,6 @@ def parser(name: str) -> Parser:
         help=f"tokens for a map of the workspace in the first prompt; 0: none (default: {MAP_TOKENS:,}, in a git"
         f" repository of {MAP_FEWEST} to {MAP_MOST:,} files)",
     )
-    _window_options(made)
-    made.store().notify().sinks()
-    engine_option(made)
-    made.flag("--detach", help="run in the background, and print the execution's id")
-    made.add_argument("--detached", help=argparse.SUPPRESS)
-    return made.json().quiet()
-
-
-def _isolation_options(made: Parser) -> None:
-    made.flag("--isolate", help="act in a git worktree on a branch of its own, starting at HEAD")
-    made.option(
-        "--on-accept",
-        metavar="merge|branch",
-        type=one_of("--on-accept", ("merge", "branch")),
-        help="what becomes of accepted work with --isolate (default: merge, into the branch that is checked out)",
-    )
-
-
-def _window_options(made: Parser) -> None:
     made.option(
         "--window", metavar="N", type=tokens("--window"), help="tokens that the model reads at once, where unknown: 32k"
     )
