@@ -3,7 +3,7 @@ import { useEffect } from "react";
 import type { Detail, LiveState } from "../api/client";
 import { act } from "../parts/acts";
 import { useSinks } from "../parts/useSinks";
-import { painted } from "../state/live";
+import { painted, useLive } from "../state/live";
 import { usePanel } from "../state/panel";
 import { useUi } from "../state/ui";
 import { atEnd, useGestures } from "./zones";
@@ -30,7 +30,7 @@ export function useReactions(detail: Detail | null, live: LiveState | undefined)
     pinch: atEnd(() => toggle("dials", "hub")),
     longpress: () => { if (live?.seq) void act("pins"); },
   });
-  useGestures("foundation", { tap: () => select("foundation"), spread: atEnd(() => open("prompt", "foundation")), pinch: atEnd(() => usePanel.getState().close()), rotate: atEnd(({ angle }) => void turned(detail, angle)) });
+  useGestures("foundation", { tap: () => select("foundation"), spread: atEnd(() => open("prompt", "foundation")), pinch: atEnd(() => usePanel.getState().close()), rotate: atEnd(({ angle }) => void turned(angle)) });
   useGestures("call", { tap: (_, id) => toggle("call", "act", id), doubletap: (_, id) => open("output", "act", id) });
   useGestures("act", { tap: () => select("act") });
   useGestures("verify", { tap: () => select("verify") });
@@ -52,12 +52,20 @@ function approve(detail: Detail | null): void {
   void act("approve", { request_id: plan.request_id, reason: "" });
 }
 
-/** The content ratio, ten per cent a notch. */
-async function turned(detail: Detail | null, angle: number): Promise<void> {
-  const now = (detail?.settings["act_agent"] as { compact_at?: number } | undefined)?.compact_at ?? 80;
-  const next = Math.max(20, Math.min(100, Math.round((now + (angle / 25) * 10) / 10) * 10));
+let wanted: number | null = null; // the ratio that notches have asked for while one of them is on its way
+
+/** The content ratio, ten per cent a notch. Notches that come quicker than the service answers add up. */
+async function turned(angle: number): Promise<void> {
+  const now = () => (useLive.getState().detail?.settings["act_agent"] as { compact_at?: number } | undefined)?.compact_at ?? 80;
+  const underWay = wanted !== null;
+  wanted = Math.max(20, Math.min(100, Math.round(((wanted ?? now()) + (angle / 25) * 10) / 10) * 10));
   usePanel.getState().open("ratio", "foundation");
-  if (next !== now) await act("extend", { compact_at: next });
+  if (underWay) return;
+  for (let asked = now(); asked !== wanted; ) {
+    asked = wanted;
+    if (!(await act("extend", { compact_at: asked }))) break;
+  }
+  wanted = null;
 }
 
 function fleet(go: (view: "fleet", execution?: string) => void): void {
