@@ -67,3 +67,21 @@ def test_a_reader_that_has_had_enough_is_no_failure_of_the_command(tmp_path: Pat
             process = cli.start(*command, stdout=gone)
             process.communicate(timeout=60)
         assert process.returncode == UNREAD
+
+
+@pytest.mark.req("SV-02", "FR-11")
+@pytest.mark.parametrize(
+    ("act", "check"), [("true", "rm -rf {}; false"), ("rm -rf {}", "true")], ids=["by the check", "by act"]
+)
+def test_a_workspace_that_is_removed_under_a_run_is_named_in_its_ending(act: str, check: str, tmp_path: Path) -> None:
+    cli = InProcess(tmp_path)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    commands = ("--agent-command", act.format(folder), "--check", check.format(folder))
+    ran = cli("run", "x", *commands, "--workspace", str(folder), "--json")
+    assert (ran.code, ran.document["code"]) == (1, "failed")
+    assert f"the workspace {folder} is gone" in ran.err
+    assert f"the workspace {folder} is gone" in cli("why", "last").out
+    folder.mkdir()
+    again = cli("resume", "--retry-incomplete", "last", "--json")
+    assert "No such file" not in again.err, "it goes on where it was, in the folder that is there again"

@@ -26,6 +26,7 @@ from treadle.ports.callback import Actor, Check, LessonOutcomes, RoundContext, V
 from treadle.ports.clock import Clock, CrashPoints
 from treadle.ports.scope import Scope, ScopeReceipt
 
+from .broken import what_broke
 from .changes import gone
 from .host import Host
 
@@ -105,7 +106,7 @@ class RoundEffect:
         except LedgerError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever user code raises ends the loop as failed, in its words
-            return self._raised(action.key, error, start)
+            return self._raised(action.key, error, start, host)
         self.points.reach("after-act")
         return await self._act_ended(host, result.output_json, result.failure, self.clock.monotonic_us() - start)
 
@@ -142,16 +143,16 @@ class RoundEffect:
         except LedgerError:
             raise
         except Exception as error:  # noqa: BLE001 - as above
-            return self._raised(action.key, error, start)
+            return self._raised(action.key, error, start, host)
         self.points.reach("after-check")
         us = self.clock.monotonic_us() - start
         if verdict.lessons:  # on record with the verdict, in one commit
             host.emit(LessonsAttributed(outcomes=dict(verdict.lessons), evidence=_shown(verdict)))
         return Judged(accept=verdict.accepted, feedback=verdict.feedback, us=us, evidence=verdict.evidence)
 
-    def _raised(self, key: str, error: Exception, start: int) -> CallbackRaised:
+    def _raised(self, key: str, error: Exception, start: int, host: Host) -> CallbackRaised:
         timeout = isinstance(error, CheckTimeout | TimeoutError)
-        message = f"{type(error).__name__}: {error}"
+        message, _ = what_broke(error, host.state.workspace)
         return CallbackRaised(key=key, message=message, us=self.clock.monotonic_us() - start, timeout=timeout)
 
 

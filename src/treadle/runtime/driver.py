@@ -9,6 +9,7 @@ import anyio
 
 from treadle.core import events as ev
 from treadle.core.errors import InputError, LedgerError
+from treadle.effects.broken import what_broke
 from treadle.effects.loop import LoopEffects
 from treadle.kernel import actions as act
 from treadle.kernel.budget import remaining_us
@@ -19,7 +20,6 @@ from treadle.kernel.steering import Step, decode, to_event
 from treadle.kernel.stepping import Hold, Unit, begin, reached
 from treadle.ports.clock import Clock, CrashPoints
 
-from .broken import what_broke
 from .host import JournalHost
 from .journal import Journal
 from .raised import first_error
