@@ -62,7 +62,9 @@ def test_a_childs_question_is_answered_at_the_child_and_both_go_on(tmp_path: Pat
         assert {one["execution_id"]: one.get("parent") for one in listed}[writer] == parent
         assert f"{writer}  writer  waiting-input, question, 1 turn, at most $" in cli("show", parent).out
         assert cli("answer", writer, "42", "--as", "eve").code == 0
-        assert f"Answered by eve, to the one that forked it; treadle resume {parent}" in cli("show", writer).out
+        store = f"sqlite:///{cli.store_file}"
+        shown = " ".join(cli("show", writer, "--store", store).out.split())
+        assert f"Answered by eve, to the one that forked it; treadle resume {parent} --store {store} goes on" in shown
         ended = cli("resume", parent, "--json")
     assert (ended.code, ended.document["code"]) == (0, "accepted")
     assert ended.document["turns_taken"] == 8

@@ -45,6 +45,18 @@ def test_a_suggested_command_names_the_store_that_was_named(tmp_path: Path) -> N
     store = f"sqlite:///{tmp_path}/other.db"
     cli(*RUN, "-q", "--store", store)
     assert f"--store {store}" in cli("fork", "last", "--store", store).err
+    carried, other = str(tmp_path / "carried.json"), f"sqlite:///{tmp_path}/third.db"
+    cli("frame", "export", "last", carried, "--store", store)
+    assert cli("frame", "import", carried, "--store", other).err.strip().endswith(f"--store {other}")
+
+
+@pytest.mark.req("SV-02")
+def test_an_execution_that_is_named_where_a_file_belongs_is_not_written_over(tmp_path: Path) -> None:
+    cli = InProcess(tmp_path)
+    cli(*RUN, "-q")
+    for name in ("last", cli("show", "last", "--json").document["execution_id"]):
+        ran = cli("ledger", "export", name)
+        assert (ran.code, f"ledger export FILE {name}" in ran.err) == (2, True)
 
 
 @pytest.mark.req("SV-02")

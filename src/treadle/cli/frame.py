@@ -290,9 +290,8 @@ async def _import(where: Place, file: Path, workspace: Path | None) -> None:
             raise ConfigurationError("--workspace is for a loop; a workflow's folders are named by its definition.")
         async with running(where, create=True) as runtime:
             await import_workflow(runtime.ledger, carried, owner=runtime.owner)
-        warn(
-            f"took in {carried.execution_id}. Next, where its module can be imported: treadle resume {carried.execution_id}"
-        )
+        name = carried.execution_id
+        warn(f"took in {name}. Next, where its module can be imported: treadle resume {name}{where.flag}")
         return
 
     def more(one: Carried) -> Awaitable[list[Event]]:
@@ -302,7 +301,7 @@ async def _import(where: Place, file: Path, workspace: Path | None) -> None:
     await more(carried)  # what is wrong is said before anything is written
     async with running(where, create=True) as runtime:
         await import_family(runtime.ledger, carried, more, owner=runtime.owner, at_us=runtime.clock.wall_us())
-    warn(f"took in {carried.execution_id}. Next: treadle resume {carried.execution_id}")
+    warn(f"took in {carried.execution_id}. Next: treadle resume {carried.execution_id}{where.flag}")
 
 
 def _read(file: Path) -> bytes:

@@ -159,6 +159,8 @@ async def _export(where: Place, file: Path, names: tuple[str, ...]) -> None:
 
     async with opened(where) as ledger:
         rows = await whole(ledger, names)
+        if not names and str(file) in ("last", *(row.execution_id for row in rows)):
+            raise ConfigurationError(f"{file} is an execution; the file comes first: ledger export FILE {file}.")
         try:
             await write(file, ledger, rows)
         except OSError as error:

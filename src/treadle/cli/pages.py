@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -179,9 +180,9 @@ def print_execution(
     for one in rounds:
         _round_lines(console, one, whole=False)
     if answered:
-        _say(
-            console, f"\nAnswered by {answered}, to the one that forked it; treadle resume {parent} goes on with both."
-        )
+        flag = f" --store {shlex.quote(store)}" if store else ""
+        by = f"Answered by {answered}, to the one that forked it"
+        _say(console, f"\n{by}; treadle resume {parent}{flag} goes on with both.")
     else:
         _say(console, f"\nNext: {rest.next}")
 
