@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,3 +99,11 @@ def test_a_workspace_that_is_removed_under_a_run_is_named_in_its_ending(act: str
     folder.mkdir()
     again = cli("resume", "--retry-incomplete", "last", "--json")
     assert "No such file" not in again.err, "it goes on where it was, in the folder that is there again"
+
+
+@pytest.mark.req("SV-01", "SV-02")
+def test_the_module_is_the_command(tmp_path: Path) -> None:
+    cli = CommandLine(tmp_path)
+    command = [sys.executable, "-m", "treadle", "show", "nobody"]
+    ran = subprocess.run(command, env=cli.environ, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (cli("show", "nobody").code, cli("show", "nobody").err)

@@ -71,7 +71,8 @@ async def test_a_read_only_disk_is_named(path):
     await (await open_sqlite(path)).close()
     mount = 'mount --bind "$DIR" "$DIR" && mount -o remount,ro,bind "$DIR"'
     (line,) = await asyncio.to_thread(on_a_disk_of_its_own, path.parent, mount, "read-only", path)
-    assert line == f"{path.parent}: cannot be written. Check the permissions of the file and of its folder."
+    assert line.startswith(f"{path.parent}: cannot be written. Check the permissions of the file and of its folder. ")
+    assert line.endswith(f"copy {path.name} and {path.name}-wal elsewhere and name the copy.")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

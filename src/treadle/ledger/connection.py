@@ -90,7 +90,10 @@ def _check_writable(path: Path) -> None:
         raise LedgerUnavailable(f"{path}: this is a folder. Name a file.")
     for place in (path.parent, path):
         if place.exists() and not os.access(place, os.W_OK):
-            raise LedgerReadOnly(f"{place}: cannot be written. Check the permissions of the file and of its folder.")
+            raise LedgerReadOnly(
+                f"{place}: cannot be written. Check the permissions of the file and of its folder. To look into a store"
+                f" where nothing may be written, copy {path.name} and {path.name}-wal elsewhere and name the copy."
+            )
 
 
 def _use_wal(db: sqlite3.Connection, path: Path, busy_timeout_s: float) -> None:
