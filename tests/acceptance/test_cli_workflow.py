@@ -250,6 +250,11 @@ def test_a_providers_word_on_its_quota_is_kept_by_a_loop_inside_over_a_kill_unti
         assert "paused, quota, until " in page
         assert re.search(r"running \(owner gone: resume\), quota until [\d:]+ \(inner\)", page)
         assert "inner waits for quota until " in cli("show", listed[-1]["execution_id"]).out
+        watched = cli("watch", listed[-1]["execution_id"], "--once").out
+        assert re.search(r"inner waits for quota until [\d:]+ ", watched)
+        assert re.search(
+            r"owner gone, quota until [\d:]+ \(inner\)", cli("watch", "--once", environ={"COLUMNS": "160"}).out
+        )
         why = cli("why", listed[-1]["execution_id"], "--json").document
         (waits,) = why["waits"]
         assert (waits["for"], waits["child"]) == ("quota", listed[0]["execution_id"]), "the innermost is named"

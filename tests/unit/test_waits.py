@@ -10,6 +10,7 @@ from treadle.app.waits import with_waits, words
 from treadle.core import workflow_events as ev
 from treadle.kernel.workflow_states import WorkflowState
 from treadle.runtime.workflow_document import document
+from treadle.server.projections import execution
 from unit.test_workflow_rules import begun, fold
 
 SOON = 5_000_000
@@ -54,6 +55,16 @@ def state_of(*tasks: ev.TaskSettings) -> WorkflowState:
     return fold(
         ev.WorkflowStarted(settings=settings, input_json="null", fingerprint={}, at_us=1), state=WorkflowState()
     )
+
+
+@pytest.mark.req("SV-03", "CV-24")
+def test_the_service_tells_it_as_it_is_recorded() -> None:
+    state = fold(
+        ev.QuotaPaused(task="limited", message="the day", requested_at_us=1, reset_at_us=SOON),
+        state=begun("limited", "works"),
+    )
+    (wait,) = execution(document("x", state)).model_dump(by_alias=True)["waits"]
+    assert (wait["for"], wait["task"], wait["prompt"], wait["until_us"]) == ("quota", "limited", "the day", SOON)
 
 
 @pytest.mark.req("TC-24")

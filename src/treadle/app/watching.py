@@ -25,6 +25,7 @@ from treadle.telemetry.throughput import Snapshot, Window
 
 from .listing import AnyState, document_of
 from .under_way import shortcoming, under_way
+from .waits import documents_inside, with_waits
 
 LOOK_BACK = 400  # records before now that are read for what happened lately
 CALLS, VERDICTS = 6, 4
@@ -70,6 +71,7 @@ class Watched:
         self.window_used = 0  # tokens that its last request and answer fill
         self.last_us = row.created_us  # wall time of the newest record
         self.notes: list[Progress] = []  # of the last refresh
+        self.waits: list[dict[str, Any]] = []  # of a workflow that runs: what it waits for, however deep inside
         self._window: Window | None = None
         self._batch: dict[str, ToolCall] = {}
 
@@ -79,7 +81,18 @@ class Watched:
         return self.row.execution_id
 
     async def refresh(self, row: ExecutionRow) -> bool:
-        """Whether anything is new since the last call, its owner's death included."""
+        """Whether anything is new since the last call, its owner's death included, and what is waited for inside it."""
+        changed, before = await self._read(row), self.waits
+        self.waits = await self._waiting()
+        return changed or self.waits != before
+
+    async def _waiting(self) -> list[dict[str, Any]]:
+        if not isinstance(self.state, WorkflowState) or self.state.status != "running":
+            return []
+        found = document_of(self.execution_id, self.state)
+        return with_waits(found, (await documents_inside(self._ledger, found)).get).get("waits", [])
+
+    async def _read(self, row: ExecutionRow) -> bool:
         before, self.row, self.notes = self.row, row, []
         if self.state is None:
             after = max(0, row.head - LOOK_BACK)
@@ -174,6 +187,7 @@ class Watched:
         agent = self.state.agent if isinstance(self.state, LoopState) else None
         return {
             **found,
+            **({"waits": self.waits} if self.waits else {}),
             "seq": self.state.seq,
             "owner_alive": self.row.owner_alive,
             "turn": self.state.total.turns if isinstance(self.state, LoopState) else None,

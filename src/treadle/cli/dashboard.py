@@ -15,11 +15,14 @@ from rich.text import Text
 from treadle.app.ending import rest_of
 from treadle.app.under_way import left_behind
 from treadle.app.views import bar, budgets
+from treadle.app.waits import sentence
+from treadle.app.waits import words as waiting_words
 from treadle.app.watching import Watched, plan_of
 from treadle.core.spoken import count, duration, gist, money, one_line
 from treadle.kernel.plan_standing import gated
 from treadle.kernel.states import LoopState
 
+from .listing import moment
 from .output import STYLES
 
 if TYPE_CHECKING:
@@ -97,9 +100,18 @@ def _now(watched: Watched, now_us: int, store: str) -> list[RenderableType]:
         rest = rest_of(watched.execution_id, state)
         said = [_clip(f"  {line}", DIM) for line in state.evidence.splitlines()[1:4]]
         return [_clip(rest.why or rest.label, STYLES[rest.colour]), *said]
+    waits: list[RenderableType] = [
+        _clip(sentence(one, moment), "magenta" if _of_people(one) else "cyan") for one in watched.waits
+    ]
     if not watched.row.owner_alive:
         left = left_behind(state) if isinstance(state, LoopState) else "its process is gone"
-        return [_clip(left, "yellow"), Text(f"  {rest_of(watched.execution_id, state, store=store).next}", "bold")]
+        return [
+            _clip(left, "yellow"),
+            Text(f"  {rest_of(watched.execution_id, state, store=store).next}", "bold"),
+            *waits,
+        ]
+    if waits:
+        return waits
     said = [_clip(f"“{watched.said}”", "italic")] if watched.said else []
     flight = watched.flight()
     if flight is None:
@@ -107,6 +119,10 @@ def _now(watched: Watched, now_us: int, store: str) -> list[RenderableType]:
     frame = FRAMES[now_us // 125_000 % len(FRAMES)]
     since = duration(max(0, now_us - flight.since_us))
     return [*said, _clip(f"{frame} {flight.what}  {since}", "cyan")]
+
+
+def _of_people(wait: dict[str, Any]) -> bool:
+    return wait["for"] not in ("quota", "time")
 
 
 def _middle(watched: Watched, state: LoopState, now_us: int, width: int) -> RenderableType:
@@ -223,6 +239,7 @@ def _row(watched: Watched, now_us: int) -> dict[str, RenderableType]:
     assert state is not None
     rest = rest_of(watched.execution_id, state)
     gone = state.status == "running" and not watched.row.owner_alive
+    label, waits = "owner gone" if gone else rest.label, waiting_words(watched.waits, moment)
     if isinstance(state, LoopState):
         where, turns, task = (
             f"{state.round}/{state.settings.max_rounds} {state.phase}",
@@ -234,7 +251,7 @@ def _row(watched: Watched, now_us: int) -> dict[str, RenderableType]:
         where, task = f"{len(state.done)} of {count(len(state.settings.tasks), 'task')}", state.settings.name
     return {
         "id": watched.execution_id,
-        "status": Text("owner gone" if gone else rest.label, STYLES["amber" if gone else rest.colour]),
+        "status": Text(f"{label}, {waits}" if waits else label, STYLES["amber" if gone else rest.colour]),
         "round": where,
         "turns": turns,
         "at most": money(state.total.usage.cost_usd + state.total.in_doubt.cost_usd),

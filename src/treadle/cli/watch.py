@@ -163,17 +163,21 @@ class _Lines:
 
     def _status(self, watched: Watched) -> None:
         from treadle.app.ending import rest_of
+        from treadle.app.waits import words
+
+        from .listing import moment
 
         assert watched.state is not None
         rest = rest_of(watched.execution_id, watched.state, store=self._store)
         gone = watched.state.status == "running" and not watched.row.owner_alive
-        waits = f" · next: {rest.next}" if watched.state.status != "running" or gone else ""
+        upcoming = f" · next: {rest.next}" if watched.state.status != "running" or gone else ""
         label = "owner gone" if gone else rest.label
-        line = f"{watched.execution_id} {label}"
+        waits = words(watched.waits, moment)
+        line = f"{watched.execution_id} {label}{f', {waits}' if waits else ''}"
         if self._said.get(watched.execution_id) != line:
             self._said[watched.execution_id] = line
             why = f" · {rest.why}" if rest.why else ""
-            sys.stdout.write(f"{line}{why} · {rest.accounts}{waits}\n")
+            sys.stdout.write(f"{line}{why} · {rest.accounts}{upcoming}\n")
 
     def _print(self, found: dict[str, Any]) -> None:
         from .output import print_json

@@ -9,6 +9,7 @@ import msgspec
 
 from treadle.app.ending import artifact_path, rest_of
 from treadle.app.listing import AnyState, Listed, document_of
+from treadle.app.waits import documents_inside, with_waits
 from treadle.core.codec import decode
 from treadle.core.endings import RETRY, ending, is_final
 from treadle.core.events import Answered, Suspended
@@ -57,8 +58,10 @@ async def detail(studio: Studio, row: ExecutionRow, state: AnyState) -> out.Deta
     rest = rest_of(row.execution_id, state)
     page = artifact_path(studio.runtime.settings.state_dir, row.execution_id)
     loop = state if isinstance(state, LoopState) else None
+    found = document_of(row.execution_id, state)
+    found = with_waits(found, (await documents_inside(studio.ledger, found)).get)
     return out.DetailOut(
-        execution=execution(document_of(row.execution_id, state), row),
+        execution=execution(found, row),
         head=row.head,
         owner=row.owner,
         here=studio.runs_here(row.execution_id),

@@ -41,6 +41,17 @@ class ChildOut(BaseModel):
     waits_for: str | None = None
 
 
+class WaitOut(BaseModel):
+    """What a workflow waits for although it runs: a task of it, or what runs inside that task, however deep."""
+
+    what: Literal["answer", "decision", "quota", "time", "resume"] = Field(alias="for")
+    task: str
+    child: str = Field("", description="the execution inside it that waits")
+    request_id: str = ""
+    prompt: str = ""
+    until_us: int | None = None
+
+
 class OutcomeOut(BaseModel):
     """Why it has come to rest."""
 
@@ -79,6 +90,7 @@ class ExecutionOut(BaseModel):
     parent: str = ""
     forked: str = Field("", description="execution@record whose past it shares")
     children: list[ChildOut] = []
+    waits: list[WaitOut] = []
 
 
 class ExecutionsOut(BaseModel):

@@ -1112,6 +1112,11 @@ export interface components {
              */
             usage: components["schemas"]["UsageOut"];
             /**
+             * Waits
+             * @default []
+             */
+            waits: components["schemas"]["WaitOut"][];
+            /**
              * Workspace
              * @default
              */
@@ -2115,6 +2120,37 @@ export interface components {
             } | null;
             /** Text */
             text?: string | null;
+        };
+        /**
+         * WaitOut
+         * @description What a workflow waits for although it runs: a task of it, or what runs inside that task, however deep.
+         */
+        WaitOut: {
+            /**
+             * Child
+             * @description the execution inside it that waits
+             * @default
+             */
+            child: string;
+            /**
+             * For
+             * @enum {string}
+             */
+            for: "answer" | "decision" | "quota" | "time" | "resume";
+            /**
+             * Prompt
+             * @default
+             */
+            prompt: string;
+            /**
+             * Request Id
+             * @default
+             */
+            request_id: string;
+            /** Task */
+            task: string;
+            /** Until Us */
+            until_us?: number | null;
         };
         /**
          * WindowOut

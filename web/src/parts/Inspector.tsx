@@ -10,7 +10,7 @@ import { LogList } from "./LogList";
 import { MapPanel } from "./panels/MapPanel";
 import { SinksPanel } from "./panels/SinksPanel";
 import { PlanSteps } from "./PlanSteps";
-import { amount, money, plain, span } from "./words";
+import { amount, money, plain, span, waiting } from "./words";
 import type { SeenCall } from "./useCalls";
 
 const Chart = lazy(() => import("./Chart").then((found) => ({ default: found.Chart })));
@@ -37,6 +37,7 @@ const said = (detail: Detail, name: string): boolean => {
 export const WORDS: Record<string, string> = { "waiting-input": "Waiting for you", done: "Done", failed: "Failed", stopped: "Stopped", paused: "Paused", cancelled: "Cancelled", rejected: "Rejected" };
 
 function lead(detail: Detail, live: LiveState): string {
+  if (live.status === "running" && waiting(detail.execution)) return `Waits: ${waiting(detail.execution)}.`;
   if (live.status === "running") return `Round ${live.round}, turn ${live.turns}. ${live.phase === "evaluate" ? "The check is running." : live.step === "calling" ? "The model is answering." : live.step === "tools" ? "Tools are at work." : ""}`;
   return live.status === "waiting-input" && detail.plan?.request_id ? "A plan waits for your decision. Until then it only reads." : plain(detail.rest.why);
 }

@@ -4,7 +4,7 @@ import type { Execution } from "../api/client";
 import { useLive } from "../state/live";
 import { useUi } from "../state/ui";
 import { grouped } from "../graph/family";
-import { count, money, since } from "../parts/words";
+import { count, money, since, waiting } from "../parts/words";
 
 export function FleetView() {
   const { fleet, states, loadFleet, problem, rate } = useLive();
@@ -66,6 +66,7 @@ function Card({ one, depth, as, now, picked, pick }: { one: Execution; depth: nu
   const go = useUi((s) => s.go);
   const fresh = live && live.status === "running" ? live : null;
   const status = live?.status ?? one.status;
+  const waits = waiting(one, now);
   const colour = status === one.status ? one.colour : status === "running" ? "blue" : "grey";
   return (
     <li className={`card ${colour} ${depth ? "inner" : ""}`} style={{ ["--depth" as string]: Math.min(depth, 4) }}>
@@ -75,6 +76,7 @@ function Card({ one, depth, as, now, picked, pick }: { one: Execution; depth: nu
         <small>{as && <span className="as">{as}</span>}{one.workspace}</small>
         <span className="facts">
           <em>{status}{one.code && status !== "running" ? ` · ${one.code}` : ""}</em>
+          {waits && <span className="waits">{waits}</span>}
           <span>round {fresh?.round ?? one.rounds}</span>
           <span>{count(fresh?.turns ?? one.turns_taken ?? 0, "turn")}</span>
           <span>{money(fresh?.cost_usd ?? one.cost_usd)}</span>

@@ -14,7 +14,7 @@ import { StepButton } from "../parts/StepButton";
 import { SteerPanel } from "../parts/SteerPanel";
 import { BeadCard, Timeline } from "../parts/Timeline";
 import type { SeenCall } from "../parts/useCalls";
-import { plain } from "../parts/words";
+import { plain, waiting } from "../parts/words";
 import { usePanel } from "../state/panel";
 import { useLive } from "../state/live";
 import { useUi } from "../state/ui";
@@ -56,7 +56,7 @@ export function WatchPhone({ detail, live, calls, steering }: { detail: Detail; 
             </button>
           )}
         </div>
-        <p className="why">{running ? "" : detail.plan?.request_id ? "A plan waits for your decision." : plain(detail.rest.why)}</p>
+        <p className="why">{running ? waiting(detail.execution) : detail.plan?.request_id ? "A plan waits for your decision." : plain(detail.rest.why)}</p>
         <PlanSteps detail={detail} />
         <ul className="line">
           {lines.map((one) => (
