@@ -38,6 +38,10 @@ def test_a_loop_is_watched_until_it_asks_and_steered_to_its_end(sized: Loop) -> 
     page = sized.page
     page.get_by_role("button", name="Approve", exact=True).click()
     page.get_by_text("Should a line without").first.wait_for()
+    content = re.compile(
+        r"Window by content: now [\d,]+: prompt, tools \d+, task, feedback \d+, model \d+, results \d+"
+    )
+    page.get_by_role("img", name=content).or_(page.locator(".phone")).first.wait_for(state="attached")
     page.get_by_role("button", name="skip", exact=True).click()
     page.get_by_label("Done:").or_(page.locator(".live.rest", has_text="done")).first.wait_for()
     assert sized.detail()["execution"]["rounds"] == 2

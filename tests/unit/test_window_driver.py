@@ -12,7 +12,9 @@ from support.driving import in_runtime
 from support.reading import NOTE, TASK, Scribe, is_summary, length, loop, of, records
 from treadle import tool
 from treadle.app.runtime import Reopening, Runtime
+from treadle.app.window import window_now
 from treadle.core import events as ev
+from treadle.core.codec import decode
 from treadle.core.messages import Compacted, ToolsFinished
 from treadle.kernel.steering import Compact, Extend
 from treadle.kernel.view import View
@@ -40,6 +42,30 @@ def test_a_history_that_outgrows_the_window_is_compacted_and_the_loop_ends_accep
         assert state.window.spent.requests == sum(bool(c.call) for c in compactions) == model.summaries > 0
         assert document["usage"]["requests"] == len(model.bill.charges)
         assert document["cost_usd"] == model.bill.total_usd
+        await session.close()
+
+    in_runtime("memory:", tmp_path, test)
+
+
+@pytest.mark.req("AG-13", "CV-12")
+@pytest.mark.parametrize("most", [240, 7])
+def test_what_filled_the_window_is_told_turn_by_turn(tmp_path: Path, most: int) -> None:
+    async def test(runtime: Runtime) -> None:
+        session = await runtime.start(loop(Scribe(40, says="I read on. " * 20)), TASK)
+        await session.run()
+        found = await window_now(runtime.ledger, session.execution_id, session.state, most_turns=most)
+        assert found is not None
+        stored = await runtime.ledger.records(session.execution_id)
+        sent = {
+            r.seq: decode(r.kind, r.version, r.body).usage.input_tokens for r in stored if r.kind == "model.responded"
+        }
+        assert {one.seq: sum(one.kinds.values()) for one in found.turns}.items() <= sent.items(), "as it was counted"
+        assert found.turns[-1].seq == max(sent)
+        assert min(most, len(sent)) / 2 < len(found.turns) <= min(most, len(sent))
+        folded = next(r.seq for r in stored if r.kind == "compacted" and NOTE.encode() in r.body)
+        for one in found.turns:
+            assert (one.kinds["summaries"] > 0) == (one.seq > folded)
+            assert (one.kinds["tool results"] > 0) == (one.seq > min(sent))
         await session.close()
 
     in_runtime("memory:", tmp_path, test)

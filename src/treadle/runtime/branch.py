@@ -12,15 +12,16 @@ from treadle.ports.ledger import Ledger, Record
 
 Head = tuple[int, Compacted]
 Row = tuple[int, Message, bytes]
+Piece = tuple[Head | None, list[Row]]  # a compaction, and the messages after it
 
 
 async def fill(
     view: View, ledger: Ledger, execution_id: str, leaf: int | None, examples: Sequence[Message] = ()
 ) -> None:
     """The view that ends at `leaf`, examples first: each compaction is done again to the branch that it left."""
-    pieces = await _pieces(ledger, execution_id, leaf)
+    found = await pieces(ledger, execution_id, leaf)
     view.reset((0, example, encode(example)[2]) for example in examples)
-    for head, messages in pieces:
+    for head, messages in found:
         if head is not None:
             view.compact(*head)
         view.extend(messages)
@@ -29,22 +30,22 @@ async def fill(
 
 async def past(ledger: Ledger, execution_id: str, leaf: int | None) -> list[tuple[int, Message]]:
     """Every message that led there, oldest first, folded ones included."""
-    return [(seq, message) for _, rows in await _pieces(ledger, execution_id, leaf) for seq, message, _ in rows]
+    return [(seq, message) for _, rows in await pieces(ledger, execution_id, leaf) for seq, message, _ in rows]
 
 
-async def _pieces(ledger: Ledger, execution_id: str, leaf: int | None) -> list[tuple[Head | None, list[Row]]]:
+async def pieces(ledger: Ledger, execution_id: str, leaf: int | None) -> list[Piece]:
     """What came before the first compaction, then each compaction with what followed it."""
-    pieces: list[tuple[Head | None, list[Row]]] = []
+    found: list[Piece] = []
     while leaf is not None:
         head, rows = _last_piece(await ledger.chain(execution_id, leaf))
-        pieces.append((head, rows))
+        found.append((head, rows))
         if head is None:
             break
         seq, event = head
         if event.base >= seq:
             raise LedgerDamaged(f"{execution_id}: compaction {seq} starts from {event.base}, which came after it")
         leaf = event.base
-    return pieces[::-1]
+    return found[::-1]
 
 
 def _last_piece(chain: Sequence[Record]) -> tuple[Head | None, list[Row]]:

@@ -290,6 +290,13 @@ class CompactionOut(BaseModel):
     failure: str = ""
 
 
+class FilledOut(BaseModel):
+    """What filled the window of the request that the response `seq` answers, as tokens by kind."""
+
+    seq: int
+    kinds: dict[str, int]
+
+
 class WindowOut(BaseModel):
     """What fills the context window. Counts are tokens; `compact_at`: per cent of the budget that make a compaction due."""
 
@@ -299,6 +306,7 @@ class WindowOut(BaseModel):
     free: int
     counted_by: str
     kinds: dict[str, int]
+    turns: list[FilledOut]  # of its conversation; of a long one every second, or fourth, …
     static_tokens: int
     tools_tokens: int
     cache_key: str

@@ -1184,6 +1184,18 @@ export interface components {
             warn_at?: number[] | null;
         };
         /**
+         * FilledOut
+         * @description What filled the window of the request that the response `seq` answers, as tokens by kind.
+         */
+        FilledOut: {
+            /** Kinds */
+            kinds: {
+                [key: string]: number;
+            };
+            /** Seq */
+            seq: number;
+        };
+        /**
          * FindingOut
          * @description Something wrong in a loop file, or something risky that it is let do (a warning).
          */
@@ -2200,6 +2212,8 @@ export interface components {
             tokens_saved: number;
             /** Tools Tokens */
             tools_tokens: number;
+            /** Turns */
+            turns: components["schemas"]["FilledOut"][];
             /** Used */
             used: number;
             /** Window */

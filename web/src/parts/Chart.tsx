@@ -4,42 +4,57 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useUi } from "../state/ui";
 
-interface Line { label: string; xs: number[]; ys: number[]; tone?: string; unit?: string; height?: number; under?: number[]; underTone?: string; parts?: string }
+export interface Layer { name: string; ys: number[]; tone: string }
+interface Line { label: string; xs: number[]; ys: number[]; tone?: string; unit?: string; height?: number; layers?: Layer[]; note?: string }
 
-/** `under`: a part of it, drawn below in its own colour; `parts` says in words what that is. */
-export function Chart({ label, xs, ys, tone = "--blue", unit = "", height = 92, under, underTone = "--blue", parts = "" }: Line) {
+/** `layers`: what it is made of, lowest first, each in its own colour; they add up to `ys`. */
+export function Chart({ label, xs, ys, tone = "--blue", unit = "", height = 92, layers, note = "" }: Line) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const theme = useUi((s) => s.theme);
+  const tones = layers ? layers.map((one) => one.tone).reverse() : [tone];
+  const drawn = tones.join();
   useEffect(() => {
     const host = box.current!;
     const css = getComputedStyle(document.documentElement);
     const colour = (name: string) => css.getPropertyValue(name).trim();
-    const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px Inter Variable, sans-serif", size: 34 };
+    const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px Inter Variable, sans-serif", size: 42 };
+    const points = { show: (u: uPlot) => u.data[0].length < 2, size: 7 };
     const made = new uPlot(
       {
         width: host.clientWidth || 240,
         height,
         cursor: { show: false },
         legend: { show: false },
-        scales: { x: { time: false } },
+        scales: { x: { time: false }, y: { range: (_, __, most) => [0, (most || 1) * 1.05] } }, // from nothing, or shares would lie
         axes: [{ ...axis, size: 20 }, axis],
-        series: [{}, ...(under ? [tone, underTone] : [tone]).map((one) => ({ stroke: colour(one), width: 2, fill: `${colour(one)}22`, points: { show: (u: uPlot) => u.data[0].length < 2, size: 7, fill: colour(one) } }))],
+        series: [{}, ...tones.map((one) => layers
+          ? { stroke: colour(one), width: 1, fill: `color-mix(in srgb, ${colour(one)} 62%, ${colour("--panel")})`, points: { ...points, fill: colour(one) } }
+          : { stroke: colour(one), width: 2, fill: `${colour(one)}22`, points: { ...points, fill: colour(one) } })],
       },
-      under ? [[], [], []] : [[], []],
+      [[], ...tones.map(() => [])] as unknown as uPlot.AlignedData,
       host,
     );
     plot.current = made;
     const watch = new ResizeObserver(() => made.setSize({ width: Math.max(80, host.clientWidth), height }));
     watch.observe(host);
     return () => { watch.disconnect(); made.destroy(); plot.current = null; };
-  }, [theme, tone, underTone, !under, height]);
-  useEffect(() => { plot.current?.setData(under ? [xs, ys, under] : [xs, ys]); }, [xs, ys, under, theme, tone, underTone, height]);
+  }, [theme, drawn, height]);
+  useEffect(() => { plot.current?.setData([xs, ...(layers ? heaped(layers) : [ys])]); }, [xs, ys, layers, theme, drawn, height]);
   const now = ys.at(-1) ?? 0;
+  const shown = layers?.filter((one) => one.ys.at(-1));
   return (
-    <figure className="chart" role="img" aria-label={`${label}: now ${now.toLocaleString("en", { maximumFractionDigits: 4 })}${unit}`}>
-      <figcaption>{label}{parts && under && <em style={{ ["--of" as string]: `var(${underTone})` }}>{Math.round((100 * (under.at(-1) ?? 0)) / Math.max(1, now))} % {parts}</em>}<b>{now.toLocaleString("en", { maximumFractionDigits: now < 1 ? 4 : 1 })}{unit}</b></figcaption>
+    <figure className="chart" role="img" aria-label={`${label}: now ${now.toLocaleString("en", { maximumFractionDigits: 4 })}${unit}${shown ? `: ${shown.map((one) => `${one.name} ${one.ys.at(-1)}`).join(", ")}` : ""}`}>
+      <figcaption>{label}{note && <em>{note}</em>}<b>{now.toLocaleString("en", { maximumFractionDigits: now < 1 ? 4 : 1 })}{unit}</b></figcaption>
       <div ref={box} />
+      {shown && <small className="layers">{shown.map((one) => <i key={one.name} style={{ ["--of" as string]: `var(${one.tone})` }}>{one.name}</i>)}</small>}
     </figure>
   );
+}
+
+/** One on the other, the whole heap first: each is drawn over the one before. */
+function heaped(layers: Layer[]): number[][] {
+  const heap: number[][] = [];
+  for (const one of layers) heap.push(one.ys.map((y, n) => y + (heap.at(-1)?.[n] ?? 0)));
+  return heap.reverse();
 }

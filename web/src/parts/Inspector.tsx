@@ -12,6 +12,7 @@ import { SinksPanel } from "./panels/SinksPanel";
 import { PlanSteps } from "./PlanSteps";
 import { amount, money, plain, span, waiting } from "./words";
 import type { SeenCall } from "./useCalls";
+import { useWindow } from "./useWindow";
 
 const Chart = lazy(() => import("./Chart").then((found) => ({ default: found.Chart })));
 
@@ -100,16 +101,33 @@ export function Body({ id, detail, live, calls }: { id: string; detail: Detail; 
   );
 }
 
+// Kinds of what fills the window, lowest in the chart first: what stays the same from turn to turn lies below what grows.
+const CONTENT: [string, string[], string][] = [
+  ["prompt, tools", ["system", "tools"], "--blue"],
+  ["task, feedback", ["task", "feedback", "directives"], "--green"],
+  ["summaries", ["summaries"], "--violet"],
+  ["model", ["model"], "--cyan"],
+  ["results", ["tool results"], "--amber"],
+];
+
 function Charts({ turns }: { turns: Turn[] }) {
-  const [xs, spent, cached, input] = useMemo(() => {
+  const { window: found } = useWindow();
+  const [xs, spent, cached] = useMemo(() => {
     let sum = 0;
-    return [turns.map((one) => one.turn), turns.map((one) => (sum += one.cost_usd ?? 0)), turns.map((one) => one.cache_read_tokens ?? 0), turns.map((one) => one.input_tokens ?? 0)];
+    const last = turns.at(-1);
+    return [turns.map((one) => one.turn), turns.map((one) => (sum += one.cost_usd ?? 0)), Math.round((100 * (last?.cache_read_tokens ?? 0)) / Math.max(1, last?.input_tokens ?? 0))];
   }, [turns]);
+  const content = useMemo(() => {
+    const number = new Map(turns.map((one) => [one.seq, one.turn]));
+    const known = (found?.turns ?? []).filter((one) => number.has(one.seq));
+    const layers = CONTENT.map(([name, kinds, tone]) => ({ name, tone, ys: known.map((one) => kinds.reduce((sum, kind) => sum + (one.kinds[kind] ?? 0), 0)) }));
+    return { xs: known.map((one) => number.get(one.seq)!), layers, ys: known.map((_, n) => layers.reduce((sum, one) => sum + one.ys[n]!, 0)) };
+  }, [found, turns]);
   return (
     <Suspense fallback={<div className="charts" />}>
       <div className="charts">
-        <Chart label="Spent" xs={xs!} ys={spent!} tone="--amber" unit=" USD" />
-        <Chart label="Window by turn" parts="of it cached" xs={xs!} ys={input!} under={cached!} tone="--amber" underTone="--blue" />
+        <Chart label="Spent" xs={xs} ys={spent} tone="--amber" unit=" USD" />
+        <Chart label="Window by content" note={`${cached} % of it cached`} {...content} />
         <Rate turns={turns} />
       </div>
     </Suspense>
