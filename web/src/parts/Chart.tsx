@@ -4,6 +4,8 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useUi } from "../state/ui";
 
+const WHOLE = [1, 2, 5].flatMap((one) => [one, one * 10, one * 100, one * 1000]).sort((a, b) => a - b); // there is no half of a turn
+
 export interface Layer { name: string; ys: number[]; tone: string }
 interface Line { label: string; xs: number[]; ys: number[]; tone?: string; unit?: string; height?: number; layers?: Layer[]; note?: string }
 
@@ -27,7 +29,7 @@ export function Chart({ label, xs, ys, tone = "--blue", unit = "", height = 92, 
         cursor: { show: false },
         legend: { show: false },
         scales: { x: { time: false }, y: { range: (_, __, most) => [0, (most || 1) * 1.05] } }, // from nothing, or shares would lie
-        axes: [{ ...axis, size: 20 }, axis],
+        axes: [{ ...axis, size: 20, incrs: WHOLE }, axis],
         series: [{}, ...tones.map((one) => layers
           ? { stroke: colour(one), width: 1, fill: `color-mix(in srgb, ${colour(one)} 62%, ${colour("--panel")})`, points: { ...points, fill: colour(one) } }
           : { stroke: colour(one), width: 2, fill: `${colour(one)}22`, points: { ...points, fill: colour(one) } })],
