@@ -55,7 +55,7 @@ def test_the_plan_is_edited_and_reordered(planned: Loop) -> None:
         "Rest",
         "Look",
     ]
-    planned.page.mouse.dblclick(*planned.hands.middle("[data-g=reason]"))
+    planned.hands.double_click("[data-g=reason]")
     planned.panel("plan")
     planned.shut()
     planned.hands.key(node("reason"), "Enter")
@@ -193,7 +193,7 @@ def test_a_chip_turns_to_its_schema_check_and_unfolds_its_whole_output(loop: Loo
     loop.shut()
     for gesture in (
         lambda: loop.hands.tap(zones[0], 2),
-        lambda: loop.page.mouse.dblclick(*loop.hands.middle(zones[0])),
+        lambda: loop.hands.double_click(zones[0]),
         lambda: loop.hands.key(zones[0], "Enter"),
     ):
         gesture()
@@ -210,7 +210,7 @@ def test_a_terminal_node_opens_its_outcome(loop: Loop, task: str, status: str, n
     loop.open(task, status)
     for gesture in (
         lambda: loop.hands.tap(f"[data-g={name}]", 2),
-        lambda: loop.page.mouse.dblclick(*loop.hands.middle(f"[data-g={name}]")),
+        lambda: loop.hands.double_click(f"[data-g={name}]"),
         lambda: loop.hands.key(node(name), "Enter"),
     ):
         gesture()

@@ -14,7 +14,7 @@ FORMS: dict[str, tuple[Form, Form, Form]] = {  # by touch, by mouse, by key
     "tap": (Hands.tap, lambda h, at: h.page.mouse.click(*h.middle(at)), lambda h, at: h.key(at, "Space")),
     "double": (
         lambda h, at: h.tap(at, 2),
-        lambda h, at: h.page.mouse.dblclick(*h.middle(at)),
+        Hands.double_click,
         lambda h, at: h.key(at, "Enter"),
     ),
     "hold": (Hands.hold, lambda h, at: h.page.mouse.click(*h.middle(at), button="right"), lambda h, at: h.key(at, "h")),

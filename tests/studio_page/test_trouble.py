@@ -41,7 +41,7 @@ def test_of_two_people_the_second_is_told_and_sees_what_the_first_did(
 @pytest.mark.req("CV-16")
 def test_fifty_megabytes_of_output_are_read_a_part_at_a_time(loop: Loop) -> None:
     loop.open("FLOOD", "stopped")
-    loop.page.mouse.dblclick(*loop.hands.middle(".chips button.chip"))
+    loop.hands.double_click(".chips button.chip")
     panel = loop.panel("output")
     panel.get_by_text(re.compile(r"4,19\d,\d{3} B stored")).wait_for()  # as much of it as is kept
     first = len(panel.locator("pre").inner_text())

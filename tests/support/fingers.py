@@ -48,6 +48,14 @@ class Hands:
             self._touch("touchStart", at, at=began + number * 2 * STEP_S)
             self._touch("touchEnd", at=began + (number * 2 + 1) * STEP_S)
 
+    def double_click(self, selector: str) -> None:
+        x, y = self.middle(selector)
+        began = time.time()
+        where: dict[str, Any] = {"x": x, "y": y, "button": "left"}
+        for number, kind in enumerate(("mousePressed", "mouseReleased") * 2):
+            event = {"type": kind, "clickCount": number // 2 + 1, "timestamp": began + number * STEP_S}
+            self._cdp.send("Input.dispatchMouseEvent", {**where, **event})
+
     def hold(self, selector: str) -> None:
         self._touch("touchStart", self.middle(selector))
         self.page.wait_for_timeout(HOLD_MS)

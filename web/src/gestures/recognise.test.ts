@@ -78,6 +78,21 @@ describe("one finger", () => {
     for (const one of timers) one.run();
     expect(kinds()).toEqual(["doubletap"]);
   });
+  it("hears a second tap that was quick although the page was busy and heard it late, and takes a slow one for another tap", () => {
+    const { touch, kinds, timers } = setting(["tap", "doubletap"]);
+    const waited = () => { for (const one of timers.splice(0)) one.run(); };
+    touch(5, 5, 0);
+    waited();
+    touch(6, 6, 120);
+    expect(kinds()).toEqual(["tap", "doubletap"]);
+    touch(5, 5, 1000);
+    waited();
+    touch(5, 5, 1300);
+    waited();
+    touch(90, 90, 1340);
+    waited();
+    expect(kinds().slice(2)).toEqual(["tap", "tap", "tap"]);
+  });
   it("holds, and is no tap afterwards", () => {
     const { recogniser, kinds, timers } = setting();
     recogniser.down({ id: 1, x: 0, y: 0, at: 0 }, "a", "touch", true);

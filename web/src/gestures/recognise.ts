@@ -26,6 +26,7 @@ export class Recogniser {
   private over = false; // this touch has said what it had to say
   private timer = 0;
   private waiting: { timer: number; zone: string; x: number; y: number; at: number } | null = null;
+  private told: { zone: string; x: number; y: number; at: number } | null = null; // the tap for whose second one the wait is over
   private pair: { distance: number; last: number; turned: number; lock: "scale" | "angle" | ""; scale: number } | null = null;
 
   /** `declares`: whether a zone listens to a kind. A tap waits for its second one only where both are declared. */
@@ -141,11 +142,13 @@ export class Recogniser {
   }
 
   private tapped(point: Point): void {
-    const before = this.waiting;
+    // A page that is busy hears of a quick second tap when its wait is over: what counts is when the finger tapped.
+    const late = this.told && point.at - this.told.at < LIMIT.double ? this.told : null;
+    const before = this.waiting ?? late;
     const zone = this.owner;
     if (before && before.zone === zone && Math.hypot(point.x - before.x, point.y - before.y) < LIMIT.doubleApart) {
-      this.timers.clear(before.timer);
-      this.waiting = null;
+      if (this.waiting) this.timers.clear(this.waiting.timer);
+      this.waiting = this.told = null;
       return this.tell("doubletap", zone);
     }
     const both = this.declares(zone, "doubletap");
@@ -153,6 +156,7 @@ export class Recogniser {
     const via = this.via;
     const timer = this.timers.set(() => {
       this.waiting = null;
+      this.told = { zone, x: point.x, y: point.y, at: point.at };
       this.tell("tap", zone, { via });
     }, LIMIT.double);
     this.waiting = { timer, zone, x: point.x, y: point.y, at: point.at };
