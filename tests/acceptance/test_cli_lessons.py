@@ -49,10 +49,12 @@ def test_a_gate_that_was_mended_teaches_one_lesson_that_a_later_run_is_told(tmp_
     cli = InProcess(tmp_path).git()
     ran, _ = run(cli, [*WRONG, *RIGHT], crash=crash)
     assert ran.document["code"] == "accepted", ran.err
+    (learnt,) = re.findall(r"lessons: (\w+) \(candidate\) learnt", ran.err)
     shown = frame(cli)
     assert (shown["recalledLessons"], shown["bufferedGateRecoveries"]) == ([], [])
     assert "41" in shown["lastRejectedIterationJson"]
     ran, endpoint = run(cli, RIGHT)
+    assert f"lessons: {learnt} told" in ran.err
     assert ran.document["rounds"] == 1
     (told,) = frame(cli)["recalledLessons"]
     assert 'The gate "answer" failed (error: the answer is wrong)' in told["text"]
@@ -162,6 +164,7 @@ def test_damaged_lessons_cost_a_run_its_lessons_and_nothing_else(tmp_path: Path)
     (cli.state / "treadle.db.lessons").write_bytes(b"no database at all " * 200)
     ran, _ = run(cli, [*WRONG, *RIGHT])
     assert ran.document["code"] == "accepted"
+    assert "the lessons are damaged" in ran.err
     assert "the lessons are damaged" in cli("log", "last", "--kind", "lessons").out
     told = cli("lessons", "ls")
     assert told.code != 0

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TextIO
 import msgspec
 
 from treadle.core import events as ev
+from treadle.core import lesson_events as le
 from treadle.core.child_events import ChildIntended
 from treadle.core.messages import MapGiven, Prompted
 from treadle.core.spoken import count, gist, map_words, one_line
@@ -101,7 +102,7 @@ def noteworthy(progress: Progress) -> Line | None:
     data: Any = progress.data
     if progress.kind == "refused":
         return Line(f"  a request from outside was refused: {one_line(str(data), 160)}", "wait")
-    return _of_round(data, progress.state) or _of_people(data) or _of_plan(data, progress.state)
+    return _of_round(data, progress.state) or _of_people(data) or _of_plan(data, progress.state) or _of_lessons(data)
 
 
 def _of_round(event: ev.Event, state: LoopState) -> Line | None:
@@ -167,6 +168,21 @@ def _of_plan(event: ev.Event, state: LoopState) -> Line | None:
             whose = f", by {one_line(event.actor, 40)}" if event.by == "person" else ""
             reason = f": {one_line(event.reason, 100)}" if event.reason else ""
             return Line(f"  {mark} step {one_line(event.step, 40)}, {one_line(step, 80)}{whose}{reason}", tone)
+        case _:
+            return None
+
+
+def _of_lessons(event: ev.Event) -> Line | None:
+    """What was told and learnt; a store of lessons that fails costs the run its lessons, and that is not kept quiet."""
+    match event:
+        case le.LessonsRecalled() | le.LessonsVoted() | le.LessonsDistilled() if event.note:
+            return Line(f"  lessons: {one_line(event.note, 240)}", "wait")
+        case le.LessonsRecalled() if event.lessons:
+            return Line(f"  lessons: {', '.join(one.lesson_id for one in event.lessons)} told", "quiet")
+        case le.LessonsDistilled() if event.lessons:
+            return Line(
+                f"  lessons: {', '.join(f'{one.lesson_id} ({one.state})' for one in event.lessons)} learnt", "quiet"
+            )
         case _:
             return None
 
