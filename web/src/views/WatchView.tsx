@@ -17,6 +17,7 @@ import { useLayout } from "../parts/useLayout";
 import { useLive } from "../state/live";
 import { useUi } from "../state/ui";
 import { WatchPhone } from "./WatchPhone";
+import { WorkflowWatch } from "./WorkflowWatch";
 
 export function WatchView({ steering }: { steering: boolean }) {
   const layout = useLayout();
@@ -51,6 +52,7 @@ export function WatchView({ steering }: { steering: boolean }) {
       </main>
     );
   }
+  if (detail?.execution.kind === "workflow" && live) return <WorkflowWatch detail={detail} live={live} />;
   if (!detail || !live || !picture) return <main className="empty" aria-busy="true"><h2>Reading the records…</h2></main>;
   if (layout === "phone") return <WatchPhone detail={detail} live={live} calls={calls} steering={steering} />;
   const act = budget(detail, "turns of this act") ?? budget(detail, "turns of act");
