@@ -69,8 +69,8 @@ def main() -> int:
         workspace = home / "workspace"
         workspace.mkdir()
         prepare(workspace)
-        environ = {"PATH": f"{Path(COMMAND).parent}:/usr/bin:/bin", "HOME": name, "LOGNAME": "ada"}
-        command = [COMMAND, "studio", "--port", "0", "--workspace", str(workspace)]
+        environ = {"PATH": f"{Path(COMMAND).parent}:/usr/bin:/bin", "HOME": name}
+        command = [COMMAND, "studio", "--port", "0", "--workspace", str(workspace), "--as", "ada"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, env=environ, text=True) as process:
             assert process.stdout is not None
             try:

@@ -55,7 +55,7 @@ def link(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "HOME": str(home),
         "TREADLE_STATE": str(home / "state"),
     }
-    command = [COMMAND, "studio", "--port", "0", "--workspace", str(workspace)]
+    command = [COMMAND, "studio", "--port", "0", "--workspace", str(workspace), "--as", "ada"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environ, text=True) as process:
         assert process.stdout is not None
         yield process.stdout.readline().strip()

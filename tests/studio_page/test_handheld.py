@@ -109,7 +109,7 @@ def test_what_a_gesture_does_to_the_loop_is_done_by_each_of_its_forms(sized: Loo
         page.wait_for_function("(n) => document.querySelector('.timeline').ariaValueNow === String(n)", arg=at)
     hands.tap("[data-g=padlock]")
     page.wait_for_selector(".padlock.open")
-    assert sized.until("d.plan.approved")["plan"]["approved_by"]
+    assert sized.until("d.plan.approved")["plan"]["approved_by"] == "ada", "whom the studio speaks for"
     for form in FORMS["spread"][:forms]:
         form(hands, "[data-g=telemetry]")
         page.wait_for_selector(".fleet .card")

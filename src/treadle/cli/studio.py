@@ -15,7 +15,7 @@ import anyio
 from treadle.core.errors import ConfigurationError
 
 from .arguments import Namespace, Parser
-from .person import user_name
+from .person import speaker
 from .values import named
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def parser(name: str) -> Parser:
     made.option("--port", metavar="N", type=_port, default=PORT, help=f"0 takes any free one (default: {PORT})")
     made.flag("--open", help="open the link in a browser")
     made.flag("--example", help="start an example loop with a scripted model, to try everything on")
-    return made.workspace().store()
+    return made.workspace().actor().store()
 
 
 def _port(value: str) -> int:
@@ -72,10 +72,11 @@ def studio(given: Namespace) -> int:
     if not folder.is_dir():
         raise ConfigurationError(f"The workspace {folder} is not a folder.")
     where = place(given.store, folder)
-    return anyio.run(partial(_serve, where, folder, given.host, given.port, open_it=given.open, example=given.example))
+    serve = partial(_serve, where, folder, given.host, given.port, speaker(given.actor))
+    return anyio.run(partial(serve, open_it=given.open, example=given.example))
 
 
-async def _serve(where: Place, folder: Path, host: str, port: int, *, open_it: bool, example: bool) -> int:
+async def _serve(where: Place, folder: Path, host: str, port: int, actor: str, *, open_it: bool, example: bool) -> int:
     import time
 
     from treadle.app.observing import Bus
@@ -96,9 +97,7 @@ async def _serve(where: Place, folder: Path, host: str, port: int, *, open_it: b
         async with running(where, create=True, observers=(bus, board)) as runtime:
             follower = Follower(runtime.ledger, bus, Feed(start=time.time_ns() // 1_000))
             define = partial(_define, where=where, folder=folder)
-            made = Studio(
-                runtime, follower, workspace=folder, actor=user_name(), define=define, notes=warn, sinks=board
-            )
+            made = Studio(runtime, follower, workspace=folder, actor=actor, define=define, notes=warn, sinks=board)
             if not is_loopback(host):
                 warn(
                     f"anybody who reaches {host} and has the link can steer your loops; the connection is not encrypted."
