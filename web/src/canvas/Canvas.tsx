@@ -25,11 +25,12 @@ export interface CanvasProps extends ReactFlowProps<Node, Edge> {
   locked: boolean;
   tools?: ReactNode;
   over?: ReactNode; // what stands beside nodes
+  unfitted?: boolean; // nodes are not yet where they will be: neither shown nor hit
 }
 
-export function Canvas({ locked, tools, over, ...flow }: CanvasProps) {
+export function Canvas({ locked, tools, over, unfitted = false, ...flow }: CanvasProps) {
   return (
-    <div className="canvas" data-locked={locked}>
+    <div className="canvas" data-locked={locked} data-unfitted={unfitted} inert={unfitted}>
       <Markers />
       <ReactFlow
         nodeTypes={nodeTypes}

@@ -33,10 +33,13 @@ function Composer() {
   const [nodes, setNodes] = useState<Node[]>(drawn.nodes);
   useEffect(() => void init(), [init]);
   const count = drawn.nodes.length;
+  const [fitted, setFitted] = useState(0); // how many nodes the canvas has last been fitted to
+  const measured = nodes.length === count && nodes.every((one) => one.measured?.width);
   useEffect(() => {
-    const timer = setTimeout(() => void flow.fitView({ ...FIT, duration: 180 }), 60);
-    return () => clearTimeout(timer);
-  }, [count, flow]);
+    if (!count || !measured || fitted === count) return;
+    const still = !fitted || matchMedia("(prefers-reduced-motion: reduce)").matches;
+    void flow.fitView({ ...FIT, duration: still ? 0 : 180 }).then(() => setFitted(count));
+  }, [count, measured, fitted, flow]);
   useEffect(() => setNodes(drawn.nodes.map((one) => ({ ...one, selected: one.id === selected }))), [drawn, selected]);
   useEffect(() => {
     const keys = (event: KeyboardEvent) => {
@@ -88,6 +91,7 @@ function Composer() {
       <main className="stagearea" aria-label="Canvas of the loop file" style={{ position: "relative" }}>
         <Canvas
           locked={false}
+          unfitted={count > 0 && !fitted}
           autoPanOnConnect={!small}
           nodes={nodes}
           edges={[...drawn.edges, ...(refused ? [refused] : []), ...(link ? [{ id: "linking", source: link.from, target: link.to, ...ACROSS, type: "way", data: { state: "active" } } as Edge] : [])]}
