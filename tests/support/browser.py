@@ -15,7 +15,7 @@ CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 FLAGS += ["--disable-component-update", "--disable-sync"]
 SIZES = {"desk": (1440, 900), "tablet": (820, 1180), "phone": (390, 844)}
-PATIENCE_MS = 60_000
+PATIENCE_MS = 40_000
 
 # The date alone stands still: Playwright's own clock stops what animates the canvas as well.
 STOPPED = """
