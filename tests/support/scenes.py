@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from support.watching import Loop
@@ -20,7 +21,7 @@ def steered(loop: Loop) -> None:
     asked(loop)
     loop.page.get_by_role("button", name="Approve", exact=True).click()
     loop.until("d.execution.pending && d.execution.pending.kind === 'question' && !d.here")
-    loop.page.get_by_text("Should a line without").first.wait_for()
+    loop.page.get_by_role("button", name="skip", exact=True).wait_for()
 
 
 def ended(loop: Loop) -> None:
@@ -29,6 +30,7 @@ def ended(loop: Loop) -> None:
     loop.page.get_by_role("button", name="skip", exact=True).click()
     loop.until("d.live.status === 'done' && !d.here")
     loop.page.get_by_label("Done:").or_(loop.page.locator(".live.rest", has_text="done")).first.wait_for()
+    loop.page.get_by_text(re.compile("^accepted")).first.wait_for()  # the page has read how it ended
 
 
 def stopped(loop: Loop) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from support.machine import Machine, finish
+from treadle.app.ending import rest_of
 from treadle.core.endings import ending
 from treadle.core.settings import Limits
 from treadle.kernel.mutation import needs_change
 from treadle.kernel.outcomes import OUTCOMES, outcome_of
+from treadle.kernel.states import LoopState
 
 KINDS = {
     "accepted", "no change", "max iterations", "budget", "timeout", "thrash", "provider", "permission", "safety",
@@ -66,3 +68,9 @@ def test_a_stored_kind_finds_its_row(kind: str, row: str) -> None:
 )
 def test_whether_a_task_must_change_something_is_told_by_its_words(task: str, must: bool) -> None:
     assert needs_change(task) == must
+
+
+@pytest.mark.req("SV-02")
+def test_what_a_running_loop_was_last_told_stands_alone() -> None:
+    """It has no ending yet that it could be the reason of."""
+    assert rest_of("x", LoopState(status="running", evidence="pytest -q: exit code 1")).why == "pytest -q: exit code 1"

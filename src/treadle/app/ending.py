@@ -67,14 +67,18 @@ def _at_rest(execution_id: str, state: AnyState, store: str, short_id: str) -> R
         label = row.status if row.code in (row.status, "") else f"{row.status}, {row.code}"
         colour, why = row.colour, row.banner
     if state.pending is not None and state.pending.kind != "quota":
-        why = f"{why}: {one_line(state.pending.prompt, 160)}"
+        why = _because(why, one_line(state.pending.prompt, 160))
     elif state.scope is not None and (state.scope.note or state.scope.onto):  # whole: the paths, and what to do
-        why = f"{why}: {one_line(state.scope.note or state.evidence, 2_000)}"
+        why = _because(why, one_line(state.scope.note or state.evidence, 2_000))
     elif state.evidence.startswith(f"{why} "):  # "accepted in round 2" says "accepted", too
         why = one_line(state.evidence, 160)
     elif state.evidence:
-        why = f"{why}: {gist(state.evidence, 200)}"
+        why = _because(why, gist(state.evidence, 200))
     return Rest(label, colour, why, accounts(state), next_command(short_id or execution_id, state, store=store))
+
+
+def _because(what: str, why: str) -> str:
+    return f"{what}: {why}" if what else why
 
 
 def accounts(state: LoopState) -> str:

@@ -56,6 +56,16 @@ describe("two fingers", () => {
     far.two([0, 0, 100, 0], [30, 0, 70, 0], "");
     expect(far.told).toEqual([]);
   });
+  it("may come one by one, however slowly, where nobody listens to a long press", () => {
+    const { recogniser, timers, kinds } = setting(["spread"]);
+    recogniser.down({ id: 1, x: 40, y: 0, at: 0 }, "a", "touch", true);
+    timers.at(-1)!.run();
+    recogniser.down({ id: 2, x: 60, y: 0, at: 600 }, "a", "touch", false);
+    recogniser.move({ id: 2, x: 160, y: 0, at: 620 });
+    recogniser.up({ id: 2, x: 160, y: 0, at: 640 });
+    recogniser.up({ id: 1, x: 40, y: 0, at: 641 });
+    expect(new Set(kinds())).toEqual(new Set(["spread"]));
+  });
   it("are no tap when they leave without having moved", () => {
     const { two, told } = setting();
     two([0, 0, 100, 0], [0, 0, 100, 0]);
@@ -94,7 +104,7 @@ describe("one finger", () => {
     expect(kinds().slice(2)).toEqual(["tap", "tap", "tap"]);
   });
   it("holds, and is no tap afterwards", () => {
-    const { recogniser, kinds, timers } = setting();
+    const { recogniser, kinds, timers } = setting(["tap", "longpress"]);
     recogniser.down({ id: 1, x: 0, y: 0, at: 0 }, "a", "touch", true);
     timers[0]!.run();
     recogniser.up({ id: 1, x: 0, y: 0, at: 700 });

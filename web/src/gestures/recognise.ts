@@ -163,8 +163,8 @@ export class Recogniser {
   }
 
   private long(): void {
-    if (this.moved || this.over || this.fingers.size !== 1 || !this.owner) return;
-    this.over = true;
+    if (this.moved || this.over || this.fingers.size !== 1 || !this.declares(this.owner, "longpress")) return;
+    this.over = true; // where nobody listens to a long press, a second finger may still come
     this.tell("longpress", this.owner);
   }
 
