@@ -48,6 +48,9 @@ async def _steered(it: Served, process: Popen[str]) -> None:
     assert (await it.post(f"/api/executions/{name}/pause", {**seen, "actor": "bob"})).json()["given"] is True
     paused = await it.rest(name)
     assert (paused["live"]["status"], paused["here"]) == ("paused", False)
+    with anyio.fail_after(90):  # its owner commits that it is paused, and lets go of it a moment later
+        while (paused := await it.get(f"/api/executions/{name}"))["execution"]["owner_alive"]:  # noqa: ASYNC110 - it is asked over HTTP
+            await anyio.sleep(0.02)
     events, _, gap = await read(it.studio.follower.feed, str(START), paused["head"])
     assert [one["seq"] for one in events] == list(range(1, paused["head"] + 1))
     assert not gap
